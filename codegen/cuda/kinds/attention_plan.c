@@ -30,7 +30,13 @@ static const AttentionTiling tilings[] = {
 };
 enum { FEW_ROWS = 64, FEW_WARPS = 4 }; /* as many rows as so few warps have */
 
-static AttentionTiling choose_tiling(int bytes, int64_t width, int64_t queries, int64_t keys) {
+/* Of the tile only a step is part of a sum's order, and that follows from the width alone. */
+static int64_t likely(Dim length) { return dim_varies(length) ? dim_assumed(length, 1) : length.mul; }
+
+static AttentionTiling choose_tiling(const AttentionPlan *p) {
+    const int bytes = p->factors->bytes;
+    const int64_t width = p->width > p->v_width ? p->width : p->v_width;
+    const int64_t queries = likely(p->queries), keys = likely(p->keys);
     int i = 0;
     while (tilings[i].bytes != bytes || tilings[i].width < width) i++; /* lower: no head is wider than 256 */
     AttentionTiling t = tilings[i];
@@ -68,7 +74,7 @@ static amp_status find_copy_bytes(const Walk *w, AttentionPlan *p, amp_error *er
         int operand;
         AMP_TRY(attention_rows(w, p, read[i], &at, &operand, err));
         run = greatest_common_divisor(run, at.offset);
-        for (int d = 0; d < at.shape.rank - 1; d++) run = greatest_common_divisor(run, at.stride[d].mul);
+        for (int d = 0; d < at.shape.rank - 1; d++) run = greatest_common_divisor(run, cuda_multiple(w, at.stride[d]));
     }
     p->copy_bytes = cuda_copy_bytes(run, p->factors->bytes);
     return AMP_OK;
@@ -86,8 +92,8 @@ amp_status attention_plan(const Walk *w, AttentionPlan *p, amp_error *err) {
                          .scores = *q,
                          .heads = q->d[rank - 3].mul,
                          .share = q->d[rank - 3].mul / k->d[rank - 3].mul,
-                         .queries = q->d[rank - 2].mul,
-                         .keys = k->d[rank - 2].mul,
+                         .queries = q->d[rank - 2],
+                         .keys = k->d[rank - 2],
                          .width = q->d[rank - 1].mul,
                          .v_width = v->d[rank - 1].mul,
                          .leads = dim_const(1),
@@ -99,7 +105,7 @@ amp_status attention_plan(const Walk *w, AttentionPlan *p, amp_error *err) {
     if (!p->factors)
         return amp_fail(err, AMP_UNSUPPORTED, "%s: attention in %s is not supported for CUDA", walk_name(w),
                         amp_dtype_name(ir_dtype(w->f, o->in[at.q])));
-    p->tiling = choose_tiling(p->factors->bytes, p->width > p->v_width ? p->width : p->v_width, p->queries, p->keys);
+    p->tiling = choose_tiling(p);
     return find_copy_bytes(w, p, err);
 }
 

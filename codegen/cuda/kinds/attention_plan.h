@@ -36,7 +36,8 @@ typedef struct AttentionPlan {
     const AttentionFactors *factors;
     AttentionTiling tiling;
     Shape scores; /* [B..., H, T, S] */
-    int64_t heads, share, queries, keys, width, v_width;
+    int64_t heads, share, width, v_width;
+    Dim queries, keys;
     Dim leads;      /* products of B */
     int copy_bytes; /* that are side by side and aligned in every row of q, k, v and dy */
     bool gradient, causal, drops;

@@ -54,10 +54,18 @@ static const char *mask_kind(const Walk *w, const AttentionPlan *p) {
     return ir_dtype(w->f, p->op->in[p->at.mask]) == AMP_DT_BOOL ? "MASK_CHOOSES" : "MASK_ADDED";
 }
 
+static bool is_long(const AttentionPlan *p) { return dim_varies(p->queries) || dim_varies(p->keys); }
+
+static long long fixed_length(Dim d) { return dim_varies(d) ? 0 : d.mul; }
+
 static void declare_shape(CudaKernel *ck, const AttentionPlan *p) {
-    emit_line(&ck->e, "typedef AttentionShape<%s, %lld, %lld, %lld, %lld, %d, %s> Shape;", p->factors->name,
-              (long long)p->queries, (long long)p->keys, (long long)p->width, (long long)p->v_width, p->copy_bytes,
-              p->causal ? "true" : "false");
+    const char *units = !is_long(p) ? ""
+                                    : arena_printf(ck->w->arena, ", %lld, %lld",
+                                                   (long long)cuda_multiple(ck->w, p->queries),
+                                                   (long long)cuda_multiple(ck->w, p->keys));
+    emit_line(&ck->e, "typedef AttentionShape<%s, %lld, %lld, %lld, %lld, %d, %s%s> Shape;", p->factors->name,
+              fixed_length(p->queries), fixed_length(p->keys), (long long)p->width, (long long)p->v_width,
+              p->copy_bytes, p->causal ? "true" : "false", units);
     emit_line(&ck->e, "typedef ScoreRule<Shape, %s, %s> Rule;", mask_kind(ck->w, p), p->drops ? "true" : "false");
 }
 
@@ -69,7 +77,7 @@ static const char *place_of_bits(const CudaKernel *ck, const AttentionPlan *p) {
                         : o->code == OP_attend_drop ? walk_find_operand(ck->w, o->out[2], LAYOUT_ROWS, AMP_DT_I32)
                                                     : -1;
     return operand < 0 ? "nullptr"
-                       : arena_printf(a, "(uint32_t *)b%d + (lead * %lld + head) * DropoutBits<Shape>::OF_HEAD",
+                       : arena_printf(a, "(uint32_t *)b%d + (lead * %lld + head) * rule.bits_of_head()",
                                       operand, (long long)p->heads);
 }
 
@@ -86,8 +94,9 @@ static amp_status set_counters(CudaKernel *ck, const AttentionPlan *p) {
         else if (operand >= 0) emit_line(&ck->e, "rule.%s = *b%d;", names[i], operand);
         else return amp_fail(ck->e.err, AMP_INTERNAL, "%s: no counter", walk_name(ck->w));
     }
-    emit_line(&ck->e, "rule.row = %s(lead * %lld + head) * %lld;",
-              p->at.counters + 3 < p->op->n_in ? "rule.first + " : "", (long long)p->heads, (long long)p->queries);
+    emit_line(&ck->e, "rule.row = %s(lead * %lld + head) * %s;",
+              p->at.counters + 3 < p->op->n_in ? "rule.first + " : "", (long long)p->heads,
+              emit_dim_factor(a, p->queries));
     emit_line(&ck->e, "rule.key_hash = (uint32_t)key;");
     return AMP_OK;
 }
@@ -97,7 +106,7 @@ static amp_status set_dropout(CudaKernel *ck, const AttentionPlan *p) {
     const double drop = ir_attr(p->op, "p")->f;
     emit_line(&ck->e, "rule.kept = %s;", emit_literal(a, AMP_DT_F32, 1.0 / (1.0 - drop)));
     emit_line(&ck->e, "rule.bits = %s;", place_of_bits(ck, p));
-    return p->gradient ? AMP_OK : set_counters(ck, p);
+    return p->at.counters < 0 ? AMP_OK : set_counters(ck, p);
 }
 
 /* Of head |head|. */
@@ -105,6 +114,8 @@ static amp_status declare_rule(CudaKernel *ck, const AttentionPlan *p) {
     Arena *a = ck->w->arena;
     const int rank = p->scores.rank;
     emit_line(&ck->e, "Rule rule = {};");
+    if (dim_varies(p->queries)) emit_line(&ck->e, "rule.query_count = (int)(%s);", emit_dim(a, p->queries));
+    if (dim_varies(p->keys)) emit_line(&ck->e, "rule.key_count = (int)(%s);", emit_dim(a, p->keys));
     emit_line(&ck->e, "rule.scale = %s;", emit_literal(a, AMP_DT_F32, ir_attr(p->op, "scale")->f));
     if (p->at.mask >= 0) {
         Strided at;
@@ -127,14 +138,15 @@ static const char *place_of_result(const Walk *w, int operand, const char *offse
 }
 
 /* Result |r|, [B..., rows, heads * width], of head |head|. */
-static amp_status declare_result(CudaKernel *ck, const AttentionPlan *p, const char *name, int r, int64_t rows,
+static amp_status declare_result(CudaKernel *ck, const AttentionPlan *p, const char *name, int r, Dim rows,
                                  int64_t heads, int64_t width, const char *head) {
     AttentionResult x;
     Arena *a = ck->w->arena;
     AMP_TRY(attention_result(ck->w, p, r, heads * width, &x, ck->e.err));
     const char *column = x.column ? arena_printf(a, " + %lld", (long long)x.column) : "";
+    dim_mul(rows, dim_const(x.pitch), &rows); /* fits: the result's elements do */
     const char *offset =
-        arena_printf(a, "lead * %lld%s + %s * %lld", (long long)(rows * x.pitch), column, head, (long long)width);
+        arena_printf(a, "lead * %s%s + %s * %lld", emit_dim_factor(a, rows), column, head, (long long)width);
     const int element = x.rounded < 0 ? (int)sizeof(float) : p->factors->bytes;
     const int64_t run = greatest_common_divisor(width, greatest_common_divisor(x.pitch, x.column));
     emit_line(&ck->e, "const HeadResult<Shape::Stored, %d> %s = {%s, %s, %lld%s};",
@@ -155,21 +167,33 @@ static void declare_shared(CudaKernel *ck, const char *needs) {
 
 static const char *bool_text(bool x) { return x ? "true" : "false"; }
 
+/* The head and the rows that the block computes: the heads of all leads are along x, the rows, if their number is an
+ * argument, along y.  Of causal attention the last queries take the longest: they begin first. */
+static void place_forward(CudaKernel *ck, const AttentionPlan *p) {
+    Emitter *e = &ck->e;
+    const bool down = dim_varies(p->queries);
+    const long long blocks = down ? 1 : attention_blocks(p->queries.mul, p->tiling.warps), share = p->share;
+    emit_line(e, "const int64_t lead = blockIdx.x / %lld;", (long long)p->heads * blocks);
+    if (down) {
+        emit_line(e, "const int head = (int)(blockIdx.x %% %lld), key_head = head / %lld;", (long long)p->heads, share);
+        emit_line(e, "const int block = (int)(%sblockIdx.y);", p->causal ? "gridDim.y - 1 - " : "");
+        return;
+    }
+    emit_line(e, "const int part = (int)(blockIdx.x %% %lld), head = part / %lld, key_head = head / %lld;",
+              (long long)p->heads * blocks, blocks, share);
+    emit_line(e, "const int block = %s;",
+              p->causal ? arena_printf(ck->w->arena, "%lld - part %% %lld", blocks - 1, blocks)
+                        : arena_printf(ck->w->arena, "part %% %lld", blocks));
+}
+
 static amp_status emit_forward(CudaKernel *ck, const AttentionPlan *p) {
-    const int64_t blocks = attention_blocks(p->queries, p->tiling.warps);
     const AttentionWalkTile *t = &p->tiling.forward;
     const int sums = walk_find_operand(ck->w, p->op->out[1], LAYOUT_ROWS, AMP_DT_F32);
     Emitter *e = &ck->e;
     emit_line(e, "typedef AttentionForward<Shape, Rule, %d, %d, %s> Attention;", p->tiling.warps, t->step,
               bool_text(t->held));
     declare_shared(ck, "Attention::SHARED");
-    emit_line(e, "const int64_t lead = blockIdx.x / %lld;", (long long)(p->heads * blocks));
-    emit_line(e, "const int part = (int)(blockIdx.x %% %lld), head = part / %lld, key_head = head / %lld;",
-              (long long)(p->heads * blocks), (long long)blocks, (long long)p->share);
-    /* of causal attention the last queries take the longest: they begin first */
-    emit_line(e, "const int block = %s;",
-              p->causal ? arena_printf(ck->w->arena, "%lld - part %% %lld", (long long)blocks - 1, (long long)blocks)
-                        : arena_printf(ck->w->arena, "part %% %lld", (long long)blocks));
+    place_forward(ck, p);
     cuda_declare_places(ck, p->scores.d, p->scores.rank - 3, "lead"); /* along each dim of B */
     AMP_TRY(declare_rows(ck, p, "q", p->at.q, "head"));
     AMP_TRY(declare_rows(ck, p, "k", p->at.k, "key_head"));
@@ -180,21 +204,37 @@ static amp_status emit_forward(CudaKernel *ck, const AttentionPlan *p) {
     emit_line(e, "attention.rule = rule;");
     emit_line(e, "attention.run(shared, block, q, k, v, y, %s);",
               place_of_result(ck->w, sums,
-                              arena_printf(ck->w->arena, "(lead * %lld + head) * %lld", (long long)p->heads,
-                                           (long long)p->queries)));
+                              arena_printf(ck->w->arena, "(lead * %lld + head) * %s", (long long)p->heads,
+                                           emit_dim_factor(ck->w->arena, p->queries))));
     return AMP_OK;
 }
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 
-static int64_t key_blocks(const AttentionPlan *p) {
-    return attention_key_heads(p) * attention_blocks(p->keys, p->tiling.gradient_warps);
+static const char *factor_text(Arena *a, const char *text) {
+    return strchr(text, ' ') ? arena_printf(a, "(%s)", text) : text;
 }
-static int64_t query_blocks(const AttentionPlan *p) {
-    return p->heads * attention_blocks(p->queries, p->tiling.gradient_warps);
+
+/* Down a head; where the length is an argument, of a row of the grid. */
+static int64_t blocks_down(const AttentionPlan *p, Dim length) {
+    return dim_varies(length) ? 1 : attention_blocks(length.mul, p->tiling.gradient_warps);
 }
+static int64_t key_blocks(const AttentionPlan *p) { return attention_key_heads(p) * blocks_down(p, p->keys); }
+static int64_t query_blocks(const AttentionPlan *p) { return p->heads * blocks_down(p, p->queries); }
 static int64_t gradient_blocks(const AttentionPlan *p) {
     return key_blocks(p) * (1 + p->tiling.apart) + query_blocks(p);
+}
+
+/* |count| of them as text, in all rows of the grid: "9", "3 * down_keys". */
+static const char *blocks_text(const CudaKernel *ck, int64_t count, Dim length, const char *down) {
+    if (!dim_varies(length)) return arena_printf(ck->w->arena, "%lld", (long long)count);
+    return count == 1 ? down : arena_printf(ck->w->arena, "%lld * %s", (long long)count, down);
+}
+static const char *blocks_by_keys(const CudaKernel *ck, const AttentionPlan *p, int64_t count) {
+    return blocks_text(ck, count, p->keys, "down_keys");
+}
+static const char *blocks_by_queries(const CudaKernel *ck, const AttentionPlan *p, int64_t count) {
+    return blocks_text(ck, count, p->queries, "down_queries");
 }
 
 static const char *stored_as(Dtype storage) {
@@ -221,23 +261,52 @@ static void declare_walks(CudaKernel *ck, const AttentionPlan *p) {
     emit_line(&ck->e, "extern __shared__ __align__(128) char shared[];");
 }
 
-/* The rows and the heads that the block computes. */
-static void place_block(CudaKernel *ck, const AttentionPlan *p) {
+static void declare_down(CudaKernel *ck, const AttentionPlan *p, const char *name, Dim length) {
+    const int rows = p->tiling.gradient_warps * 16;
+    if (!dim_varies(length)) return;
+    emit_line(&ck->e, "const uint32_t %s = (uint32_t)((%s + %d) / %d);", name, emit_dim_factor(ck->w->arena, length),
+              rows - 1, rows);
+}
+
+/* If a length is an argument, the grid has leads along x, blocks down that length along y, and what there is in a row
+ * of them along z.  Where the other length is fixed, that is too many: the last to begin have nothing to do. */
+static void take_turn(CudaKernel *ck, const AttentionPlan *p) {
     enum { BLOCKS_AHEAD = 256 }; /* of queries: about twice what a device runs at once */
     const long long by_keys = key_blocks(p) * (1 + p->tiling.apart), by_queries = query_blocks(p);
-    const long long down_keys = key_blocks(p) / attention_key_heads(p), down = query_blocks(p) / p->heads;
     Emitter *e = &ck->e;
-    emit_line(e, "const uint32_t turn = takes_turn(tickets, gridDim.x);");
-    emit_line(e, "const GradientTurn at = gradient_turn<%lld, %lld, %lld>(turn, gridDim.x);",
-              (BLOCKS_AHEAD + by_queries - 1) / by_queries, by_keys, by_queries);
+    if (!is_long(p)) {
+        emit_line(e, "const uint32_t turn = takes_turn(tickets, gridDim.x);");
+        emit_line(e, "const GradientTurn at = gradient_turn<%lld, %lld, %lld>(turn, gridDim.x);",
+                  (BLOCKS_AHEAD + by_queries - 1) / by_queries, by_keys, by_queries);
+        return;
+    }
+    declare_down(ck, p, "down_keys", p->keys);
+    declare_down(ck, p, "down_queries", p->queries);
+    emit_line(e, "const uint32_t of_keys = %s;", blocks_by_keys(ck, p, by_keys));
+    emit_line(e, "const uint32_t of_queries = %s;", blocks_by_queries(ck, p, by_queries));
+    emit_line(e, "const uint32_t turn = takes_turn(tickets, gridDim.x * gridDim.y * gridDim.z);");
+    emit_line(e, "if (turn >= gridDim.x * (of_keys + of_queries)) return;");
+    emit_line(e, "const uint32_t leads_ahead = (%d + of_queries) / of_queries;", BLOCKS_AHEAD - 1);
+    emit_line(e, "const GradientTurn at = gradient_turn(turn, gridDim.x, leads_ahead, of_keys, of_queries);");
+}
+
+/* The rows and the heads that the block computes. */
+static void place_block(CudaKernel *ck, const AttentionPlan *p) {
+    const int64_t key_rows = key_blocks(p) / attention_key_heads(p), query_rows = query_blocks(p) / p->heads;
+    const char *down_keys = blocks_by_keys(ck, p, key_rows), *down = blocks_by_queries(ck, p, query_rows);
+    const char *of_share = blocks_by_queries(ck, p, query_rows * p->share);
+    const char *by_keys = blocks_by_keys(ck, p, key_blocks(p));
+    Arena *a = ck->w->arena;
+    Emitter *e = &ck->e;
+    take_turn(ck, p);
     emit_line(e, "const int64_t lead = at.lead;");
     emit_line(e, "const bool by_keys = at.by_keys;");
-    if (p->tiling.apart) emit_line(e, "const bool by_values = by_keys && at.number < %lld;", (long long)key_blocks(p));
-    emit_line(e, "const int number = (int)(by_keys ? at.number %% %lld : at.number);", (long long)key_blocks(p));
-    emit_line(e, "const int key_head = by_keys ? number / %lld : number / %lld;", down_keys, down * p->share);
-    emit_line(e, "const int head = by_keys ? key_head * %lld : number / %lld;", (long long)p->share, down);
-    emit_line(e, "const int block = by_keys ? number %% %lld : %snumber %% %lld;", down_keys,
-              p->causal ? arena_printf(ck->w->arena, "%lld - ", down - 1) : "", down);
+    if (p->tiling.apart) emit_line(e, "const bool by_values = by_keys && at.number < %s;", by_keys);
+    emit_line(e, "const int number = (int)(by_keys ? at.number %% %s : at.number);", factor_text(a, by_keys));
+    emit_line(e, "const int key_head = by_keys ? number / %s : number / %s;", down_keys, factor_text(a, of_share));
+    emit_line(e, "const int head = by_keys ? key_head * %lld : number / %s;", (long long)p->share, down);
+    emit_line(e, "const int block = by_keys ? number %% %s : %snumber %% %s;", down_keys,
+              !p->causal ? "" : dim_varies(p->queries) ? "down_queries - 1 - " : arena_printf(a, "%lld - ", (long long)query_rows - 1), down);
     cuda_declare_places(ck, p->scores.d, p->scores.rank - 3, "lead"); /* along each dim of B */
 }
 
@@ -245,30 +314,43 @@ static void place_block(CudaKernel *ck, const AttentionPlan *p) {
  * counts all blocks; one for each head of keys follows. */
 static void declare_numbers(CudaKernel *ck, const AttentionPlan *p) {
     emit_line(&ck->e, "static_assert(QueryWalk::ROWS * 8 <= %d, \"\");", CUDA_PARTIAL_BYTES);
-    emit_line(&ck->e, "float *const numbers = (float *)partials + (lead * %lld + head) * %lld;", (long long)p->heads,
-              2 * (long long)p->queries);
+    Dim numbers = p->queries;
+    numbers.mul *= 2;
+    emit_line(&ck->e, "float *const numbers = (float *)partials + (lead * %lld + head) * %s;", (long long)p->heads,
+              emit_dim_factor(ck->w->arena, numbers));
     emit_line(&ck->e, "uint32_t *const ticket = tickets + lead * %lld + key_head;", (long long)attention_key_heads(p));
+}
+
+/* Blocks of a head of keys: of the queries that share it, and of its keys. */
+static const char *turns_of_head(const CudaKernel *ck, const AttentionPlan *p) {
+    const int64_t by_keys = key_blocks(p) / attention_key_heads(p) * (1 + p->tiling.apart);
+    const int64_t by_queries = p->share * (query_blocks(p) / p->heads);
+    if (!is_long(p)) return arena_printf(ck->w->arena, "%lld", (long long)(by_queries + by_keys));
+    return arena_printf(ck->w->arena, "%s + %s", blocks_by_queries(ck, p, by_queries), blocks_by_keys(ck, p, by_keys));
 }
 
 static amp_status declare_gradient_rows(CudaKernel *ck, const AttentionPlan *p) {
     const Walk *w = ck->w;
-    const long long by_queries = p->share * (query_blocks(p) / p->heads),
-                    by_keys = key_blocks(p) / attention_key_heads(p) * (1 + p->tiling.apart);
+    Arena *a = w->arena;
+    const char *of_queries = blocks_by_queries(ck, p, p->share * (query_blocks(p) / p->heads));
     const int y = attention_operand(w, p->op, p->at.y), sums = attention_operand(w, p->op, p->at.sums);
-    const long long y_pitch = p->heads * p->v_width, rows = p->queries;
+    const long long y_pitch = p->heads * p->v_width;
+    Dim y_lead = p->queries;
+    y_lead.mul *= y_pitch; /* fits: y's elements do */
     if (y < 0 || sums < 0)
         return amp_fail(ck->e.err, AMP_INTERNAL, "%s: attention cannot read its result", walk_name(w));
     AMP_TRY(declare_rows(ck, p, "q", p->at.q, "head"));
     AMP_TRY(declare_rows(ck, p, "k", p->at.k, "key_head"));
     AMP_TRY(declare_rows(ck, p, "v", p->at.v, "key_head"));
     AMP_TRY(declare_rows(ck, p, "dy", p->at.dy, "head"));
-    emit_line(&ck->e, "const HeadRows<const Y::Element> y = {b%d + lead * %lld + head * %lld, %lld};", y,
-              rows * y_pitch, (long long)p->v_width, y_pitch);
-    emit_line(&ck->e, "const float *const sums = b%d + (lead * %lld + head) * %lld;", sums, (long long)p->heads, rows);
+    emit_line(&ck->e, "const HeadRows<const Y::Element> y = {b%d + lead * %s + head * %lld, %lld};", y,
+              emit_dim_factor(a, y_lead), (long long)p->v_width, y_pitch);
+    emit_line(&ck->e, "const float *const sums = b%d + (lead * %lld + head) * %s;", sums, (long long)p->heads,
+              emit_dim_factor(a, p->queries));
     declare_numbers(ck, p);
     emit_line(&ck->e,
-              "const GradientRows<Shape, Y> rows = {q, k, v, dy, y, sums, numbers, ticket, %lld, %lld, %s, %s, %s};",
-              by_queries, by_queries + by_keys, next_head(ck, p, p->at.q), next_head(ck, p, p->at.dy),
+              "const GradientRows<Shape, Y> rows = {q, k, v, dy, y, sums, numbers, ticket, %s, %s, %s, %s, %s};",
+              of_queries, turns_of_head(ck, p), next_head(ck, p, p->at.q), next_head(ck, p, p->at.dy),
               p->at.mask < 0 ? "0" : next_head(ck, p, p->at.mask));
     return AMP_OK;
 }
@@ -314,20 +396,44 @@ static const char *describe_walk(const CudaKernel *ck, const AttentionPlan *p, i
                         warps * 16, t->keys.step, warps * 16, t->queries.step);
 }
 
+static amp_status set_grid(CudaKernel *ck, const AttentionPlan *p, int warps) {
+    enum { MOST_DOWN = 65535 }; /* blocks along y and z */
+    CudaLaunch *launch = &ck->body->launch;
+    const Dim length = dim_varies(p->queries) ? p->queries : p->keys;
+    const bool along_y = p->gradient ? is_long(p) : dim_varies(p->queries);
+    int64_t blocks = p->gradient ? gradient_blocks(p)
+                     : along_y   ? p->heads
+                                 : p->heads * attention_blocks(p->queries.mul, warps);
+    launch->per[0] = 1;
+    if (along_y) {
+        launch->extent[1] = length;
+        launch->per[1] = warps * 16;
+        if (!length.n && attention_blocks(cuda_most(ck->w, length), warps) > MOST_DOWN)
+            return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: attention over so long a sequence is not supported for CUDA",
+                            walk_name(ck->w));
+    }
+    if (along_y && p->gradient) {
+        launch->extent[2] = dim_const(blocks);
+        launch->per[2] = 1;
+        if (blocks > MOST_DOWN) return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many heads", walk_name(ck->w));
+        blocks = 1;
+    }
+    if (!dim_mul(p->leads, dim_const(blocks), &launch->extent[0]))
+        return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many heads", walk_name(ck->w));
+    return AMP_OK;
+}
+
 static amp_status emit_attention(CudaKernel *ck, const AttentionPlan *p) {
     const int warps = p->gradient ? p->tiling.gradient_warps : p->tiling.warps;
     CudaLaunch *launch = &ck->body->launch;
-    const int64_t blocks = p->gradient ? gradient_blocks(p) : p->heads * attention_blocks(p->queries, warps);
-    if (!dim_mul(p->leads, dim_const(blocks), &launch->extent[0]))
-        return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many heads", walk_name(ck->w));
-    launch->per[0] = 1;
+    AMP_TRY(set_grid(ck, p, warps));
     launch->shared_bytes = (int)(p->gradient ? attention_gradient_bytes(p) : attention_forward_bytes(p));
     ck->body->min_arch = p->factors->min_arch;
     ck->body->tensor_cores = true;
     ck->body->partials = p->gradient;
     ck->body->min_blocks = p->gradient ? 0 : p->tiling.blocks;
     /* a parameter, so that layers share a function */
-    if (p->drops && !p->gradient) cuda_add_size(ck, "key", dim_const(amp_hash32(ir_attr(p->op, "key")->s)));
+    if (p->at.counters >= 0) cuda_add_size(ck, "key", dim_const(amp_hash32(ir_attr(p->op, "key")->s)));
     ck->how = describe_walk(ck, p, warps);
     AMP_TRY(cuda_open_function(ck, warps * 32));
     declare_shape(ck, p);

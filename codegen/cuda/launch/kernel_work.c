@@ -62,10 +62,17 @@ enum {
     BIT_OPERATIONS = 2
 };
 
-/* Pairs of a query and a key that it sees, of one head. */
-static int64_t count_pairs(const AttentionPlan *p) {
-    const int64_t below = p->queries < p->keys ? p->queries : p->keys; /* queries that do not see all keys, or just */
-    return p->causal ? below * (below + 1) / 2 + (p->queries - below) * p->keys : p->queries * p->keys;
+/* Pairs of a query and a key that it sees, of one head; of lengths that are arguments about so many. */
+static bool count_pairs(const AttentionPlan *p, Dim *out) {
+    const int64_t queries = p->queries.mul, keys = p->keys.mul;
+    const int64_t below = queries < keys ? queries : keys; /* queries that do not see all keys, or just */
+    if (!dim_varies(p->queries) && !dim_varies(p->keys)) {
+        *out = dim_const(p->causal ? below * (below + 1) / 2 + (queries - below) * keys : queries * keys);
+        return true;
+    }
+    if (!dim_mul(p->queries, p->keys, out)) return false;
+    if (p->causal) out->div *= 2;
+    return true;
 }
 
 static int score_operations(const AttentionPlan *p) {
@@ -86,7 +93,9 @@ static int64_t terms_of_score(const AttentionPlan *p) {
 static void add_attention(const Walk *w, CudaWorks *out) {
     AttentionPlan p;
     Dim pairs;
-    if (attention_plan(w, &p, NULL) || !dim_mul(p.leads, dim_const(p.heads * count_pairs(&p)), &pairs)) return;
+    if (attention_plan(w, &p, NULL) || !count_pairs(&p, &pairs) || !dim_mul(pairs, dim_const(p.heads), &pairs) ||
+        !dim_mul(p.leads, pairs, &pairs))
+        return;
     vec_push(w->arena, out, ((CudaWork){cuda_instruction_of(w, p.op), 2, pairs, dim_const(terms_of_score(&p))}));
     vec_push(w->arena, out, ((CudaWork){AMP_INSTRUCTION_PLAIN, score_operations(&p), pairs, dim_const(1)}));
 }

@@ -59,13 +59,16 @@ struct FactorsTf32 {
     }
 };
 
-/* Sizes of one head; a copy takes |COPY| bytes at once. */
-template <class Factors_, int QUERIES_, int KEYS_, int WIDTH_, int V_WIDTH_, int COPY_, bool CAUSAL_>
+/* Sizes of one head; a copy takes |COPY| bytes at once.  A length of 0 is an argument (ScoreRule), a multiple of its
+ * unit. */
+template <class Factors_, int QUERIES_, int KEYS_, int WIDTH_, int V_WIDTH_, int COPY_, bool CAUSAL_,
+          int QUERY_UNIT_ = QUERIES_, int KEY_UNIT_ = KEYS_>
 struct AttentionShape {
     typedef Factors_ Factors;
     typedef typename Factors::Stored Stored;
     typedef typename Stored::Element Element;
     static constexpr int QUERIES = QUERIES_, KEYS = KEYS_, WIDTH = WIDTH_, V_WIDTH = V_WIDTH_, COPY = COPY_;
+    static constexpr int QUERY_UNIT = QUERY_UNIT_, KEY_UNIT = KEY_UNIT_;
     static constexpr bool CAUSAL = CAUSAL_;
 };
 
@@ -216,17 +219,6 @@ struct KeptScores {
     }
 };
 
-/* A row of a word's queries is |Shape::QUERIES| long. */
-template <class Shape> struct DropoutBits {
-    static constexpr int WORDS = (Shape::KEYS + 63) / 64 * 2; /* of a query */
-    static constexpr int64_t OF_HEAD = (int64_t)WORDS * Shape::QUERIES;
-
-    /* The word of keys from |key| on for this lane's four of eight, of query |query|. */
-    static INLINE int64_t place(int query, int key) {
-        return (key / 64 * 2 + threadIdx.x % 4 / 2) * (int64_t)Shape::QUERIES + query;
-    }
-};
-
 /* ---- scores ---- */
 
 /* What score |i| of block |block| of a lane is of, from row |own| and column |other| on.  BY_KEYS: rows are keys. */
@@ -245,7 +237,9 @@ enum AttentionMask { MASK_NONE, MASK_ADDED, MASK_CHOOSES };
 
 /* What is done to the scores of one head of queries; where they are known, fields are constants. */
 template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
-    static constexpr bool HAS_DROPOUT = DROPS;
+    /* The gradient has bits of dropout; where the number of keys is an argument it draws them again. */
+    static constexpr bool HAS_BITS = DROPS && Shape::KEYS != 0, DRAWS_AGAIN = DROPS && Shape::KEYS == 0;
+    int query_count, key_count; /* where they are arguments */
     float scale;
     const float *added; /* the mask; mask_row and mask_column are its strides in elements */
     const int32_t *chooses;
@@ -254,6 +248,16 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
     int64_t seed, iteration, micro, first, row; /* first, row: numbers of the call's, and of the head's first query */
     uint32_t key_hash;
     uint32_t *bits; /* of the head: which scores stay; NULL: nothing reads it */
+
+    INLINE int queries() const { return Shape::QUERIES ? Shape::QUERIES : query_count; }
+    INLINE int keys() const { return Shape::KEYS ? Shape::KEYS : key_count; }
+    INLINE int words() const { return (keys() + 63) / 64 * 2; } /* of a query */
+    /* A row of a word's queries is |queries()| long. */
+    INLINE int64_t bits_of_head() const { return (int64_t)words() * queries(); }
+    /* The word of keys from |key| on for this lane's four of eight, of query |query|. */
+    INLINE int64_t place(int query, int key) const {
+        return (key / 64 * 2 + threadIdx.x % 4 / 2) * (int64_t)queries() + query;
+    }
 
     /* Scores stay as products give them until the scale goes into the multiply-add before the exponential. */
     INLINE bool scales_late() const { return MASK != MASK_ADDED && scale > 0.0f; }
@@ -266,7 +270,7 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
         return x;
     }
     INLINE bool sees(int query, int key) const {
-        return query < Shape::QUERIES && key < Shape::KEYS && (!Shape::CAUSAL || key <= query);
+        return query < queries() && key < keys() && (!Shape::CAUSAL || key <= query);
     }
     /* Makes scores of the products of rows from |own| and columns from |other| on.  BY_KEYS: rows are keys.  ALL:
      * there is a query for each row and a key for each column, or the other way round.  |edge|: some pairs may not be
@@ -278,8 +282,8 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
             UNROLL
             for (int i = 0; i < 4; i++) {
                 const ScoredPair of = pair_at<BY_KEYS>(own, other, j, i);
-                s[j][i] = seen(s[j][i], ALL ? of.query : min(of.query, Shape::QUERIES - 1),
-                               ALL ? of.key : min(of.key, Shape::KEYS - 1));
+                s[j][i] = seen(s[j][i], ALL ? of.query : min(of.query, queries() - 1),
+                               ALL ? of.key : min(of.key, keys() - 1));
             }
         }
         if (!edge) return;
@@ -301,8 +305,9 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
     INLINE float base_of_logarithm(float sum) const { return scales_late() ? sum * LOG2_E : sum; }
     INLINE float logarithm_of_base(float base) const { return scales_late() ? base * (1.0f / LOG2_E) : base; }
 
-    /* Of eight keys from |key| on the four that the lane draws for, which are a multiple of four. */
-    template <int BLOCKS> INLINE uint32_t draw_fours(int query, int key) const {
+    /* The four keys from |key| on, a multiple of four, that the lane draws for; by block this many queries and keys
+     * further. */
+    template <int BLOCKS> INLINE uint32_t draw_fours(int query, int key, int queries_on, int keys_on) const {
         const uint32_t low = ::kept((uint32_t)seed), high = ::kept((uint32_t)((uint64_t)seed >> 32));
         uint32_t drawn = 0;
         UNROLL
@@ -311,12 +316,16 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
             uint32_t words[2][4];
             UNROLL
             for (int n = 0; n < 2; n++)
-                quarters[n] = (uint64_t)(row + query) * (Shape::KEYS / 4) + (key + (j + n) * 8) / 4;
+                quarters[n] = (uint64_t)(row + query + (j + n) * queries_on) * (keys() / 4) + (key + (j + n) * keys_on) / 4;
             random_words<2>(words, (int64_t)((uint64_t)high << 32 | low), iteration, micro, key_hash, quarters);
             UNROLL
             for (int i = 0; i < 8; i++) drawn |= (words[i / 4][i % 4] > last_dropped(p) ? 1u : 0u) << (4 * j + i);
         }
         return drawn;
+    }
+    /* Whether this score stays. */
+    INLINE uint32_t drawn_of(int64_t element) const {
+        return p <= random_f32(seed, iteration, micro, key_hash, element) ? 1u : 0u;
     }
     /* A draw for each number: four keys of one draw are not neighbours that begin here. */
     template <int BLOCKS> INLINE uint32_t draw_each(int query, int key) const {
@@ -324,10 +333,8 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
         NO_UNROLL
         for (int j = 0; j < BLOCKS; j++) {
             UNROLL
-            for (int i = 0; i < 4; i++) {
-                const int64_t element = (row + query) * Shape::KEYS + key + j * 8 + i;
-                drawn |= (p <= random_f32(seed, iteration, micro, key_hash, element) ? 1u : 0u) << (4 * j + i);
-            }
+            for (int i = 0; i < 4; i++)
+                drawn |= drawn_of((row + query) * keys() + key + j * 8 + i) << (4 * j + i);
         }
         return drawn;
     }
@@ -337,18 +344,43 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
         if constexpr (DROPS) {
             const int query = own + threadIdx.x % 32 / 4 + threadIdx.x % 2 * 8, key = other + threadIdx.x % 4 / 2 * 4;
             const uint32_t drawn =
-                Shape::KEYS % 4 == 0 ? draw_fours<BLOCKS>(query, key) : draw_each<BLOCKS>(query, key);
+                Shape::KEY_UNIT % 4 == 0 ? draw_fours<BLOCKS>(query, key, 0, 8) : draw_each<BLOCKS>(query, key);
             kept_scores.exchange(drawn);
             word = BLOCKS == 8 || other % 64 == 0 ? drawn : word | drawn << other % 64 / 2;
-            if (bits && query < Shape::QUERIES) bits[DropoutBits<Shape>::place(query, other)] = word;
+            if (bits && query < queries()) bits[place(query, other)] = word;
         }
     }
+    /* Where rows are keys: for 16 keys from |own| and |BLOCKS| times eight queries from |other| on; bit 4 j + i for score
+     * i of block j.  Lanes of four neighbouring keys draw for one query and four keys each. */
+    template <int BLOCKS> INLINE uint32_t draw_by_keys(int own, int other) const {
+        const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
+        uint32_t mine = 0;
+        if (Shape::KEY_UNIT % 4 == 0) {
+            const uint32_t drawn =
+                draw_fours<BLOCKS>(other + q * 2 + g % 2, own + g / 4 * 4 + g / 2 % 2 * 8, 8, 0);
+            UNROLL
+            for (int i = 0; i < 4; i++)
+                mine |= (__shfl_sync(0xFFFFFFFFu, drawn, (g / 4 * 4 + i) * 4 + q) >> g % 4 & 0x11111111u) << i;
+            return mine;
+        }
+        NO_UNROLL
+        for (int j = 0; j < BLOCKS; j++) {
+            UNROLL
+            for (int i = 0; i < 4; i++) {
+                const int64_t query = other + j * 8 + q * 2 + i % 2, key = own + g + i / 2 * 8;
+                mine |= drawn_of((row + query) * keys() + key) << (4 * j + i);
+            }
+        }
+        return mine;
+    }
     /* The same as they were drawn. */
-    INLINE void recall(KeptScores &kept_scores, int own, int other) const {
-        if constexpr (DROPS) {
-            const int query = own + threadIdx.x % 32 / 4, last = Shape::QUERIES - 1;
-            kept_scores.set(bits[DropoutBits<Shape>::place(min(query, last), other)],
-                            bits[DropoutBits<Shape>::place(min(query + 8, last), other)], other % 64 / 2);
+    template <int BLOCKS> INLINE void recall(KeptScores &kept_scores, int own, int other) const {
+        uint32_t word = 0;
+        if constexpr (DRAWS_AGAIN) draw<BLOCKS>(kept_scores, word, own, other);
+        if constexpr (HAS_BITS) {
+            const int query = own + threadIdx.x % 32 / 4, last = queries() - 1;
+            kept_scores.set(bits[place(min(query, last), other)],
+                            bits[place(min(query + 8, last), other)], other % 64 / 2);
         }
     }
     /* What dropout multiplies a weight by. */

@@ -14,16 +14,20 @@ struct GradientTurn {
     bool by_keys;
 };
 
-/* The blocks of queries of |LEADS| leads come first, then their blocks of keys, which read the same rows out of the L2.
- * With enough leads a block of keys hardly ever waits. */
+/* The blocks of queries of |at_once| leads come first, then their blocks of keys, which read the same rows out of the
+ * L2.  With enough leads a block of keys hardly ever waits. */
+INLINE GradientTurn gradient_turn(uint32_t turn, uint32_t leads, uint32_t at_once, uint32_t key_blocks,
+                                  uint32_t query_blocks) {
+    const uint32_t all = key_blocks + query_blocks, first = turn / (all * at_once) * at_once;
+    const uint32_t here = min(leads - first, at_once), query = turn - first * all;
+    const bool by_keys = query >= here * query_blocks;
+    const uint32_t key = query - here * query_blocks;
+    return {first + (by_keys ? key / key_blocks : query / query_blocks),
+            by_keys ? key % key_blocks : query % query_blocks, by_keys};
+}
 template <uint32_t LEADS, uint32_t KEY_BLOCKS, uint32_t QUERY_BLOCKS>
 INLINE GradientTurn gradient_turn(uint32_t turn, uint32_t blocks) {
-    const uint32_t all = KEY_BLOCKS + QUERY_BLOCKS, first = turn / (all * LEADS) * LEADS;
-    const uint32_t leads = min(blocks / all - first, LEADS), query = turn - first * all;
-    const bool by_keys = query >= leads * QUERY_BLOCKS;
-    const uint32_t key = query - leads * QUERY_BLOCKS;
-    return {first + (by_keys ? key / KEY_BLOCKS : query / QUERY_BLOCKS),
-            by_keys ? key % KEY_BLOCKS : query % QUERY_BLOCKS, by_keys};
+    return gradient_turn(turn, blocks / (KEY_BLOCKS + QUERY_BLOCKS), LEADS, KEY_BLOCKS, QUERY_BLOCKS);
 }
 
 /* What the walks of one kernel read. */
@@ -65,9 +69,10 @@ template <class Shape, class Rule, class Y, bool BY_KEYS, int WARPS, int STEP, b
 struct AttentionWalk {
     typedef typename Shape::Factors Factors;
     typedef typename Shape::Element Element;
-    static constexpr int ROWS = WARPS * 16, THREADS = WARPS * 32, OWN = BY_KEYS ? Shape::KEYS : Shape::QUERIES,
-                         OTHERS = BY_KEYS ? Shape::QUERIES : Shape::KEYS;
-    static constexpr bool ALL = OWN % ROWS == 0 && OTHERS % STEP == 0; /* no tile is past an end */
+    static constexpr int ROWS = WARPS * 16, THREADS = WARPS * 32,
+                         OWN_UNIT = BY_KEYS ? Shape::KEY_UNIT : Shape::QUERY_UNIT,
+                         OTHERS_UNIT = BY_KEYS ? Shape::QUERY_UNIT : Shape::KEY_UNIT;
+    static constexpr bool ALL = OWN_UNIT % ROWS == 0 && OTHERS_UNIT % STEP == 0; /* no tile is past an end */
     typedef HeadTile<Shape, ROWS, Shape::WIDTH> Own1;
     typedef HeadTile<Shape, ROWS, Shape::V_WIDTH> Own2;
     typedef HeadTile<Shape, STEP, Shape::WIDTH> Other1;
@@ -75,7 +80,7 @@ struct AttentionWalk {
     /* After the tiles of the other side: what is known of each of its queries. */
     static constexpr int OWN_BYTES = Own1::BYTES + (FIRST ? Own2::BYTES : 0), NUMBERS = BY_KEYS ? STEP * 8 : 0;
     /* And of dropout the words of the block's keys. */
-    static constexpr int WORDS = ROWS < 64 ? 2 : ROWS / 32, BITS = BY_KEYS && Rule::HAS_DROPOUT ? WORDS * STEP * 4 : 0;
+    static constexpr int WORDS = ROWS < 64 ? 2 : ROWS / 32, BITS = BY_KEYS && Rule::HAS_BITS ? WORDS * STEP * 4 : 0;
     static constexpr int STAGE = Other1::BYTES + Other2::BYTES + NUMBERS + BITS, AHEAD = HELD ? 0 : OWN_BYTES;
     static constexpr int SHARED = HELD && OWN_BYTES > STAGES *STAGE ? OWN_BYTES : AHEAD + STAGES *STAGE;
 
@@ -91,40 +96,42 @@ struct AttentionWalk {
     float first_sums[FIRST ? Own1::PADDED / 8 : 1][4], second_sums[SECOND ? Own2::PADDED / 8 : 1][4];
     int first; /* row of the warp */
 
+    INLINE int own_rows() const { return BY_KEYS ? rule.keys() : rule.queries(); }
+    INLINE int other_rows() const { return BY_KEYS ? rule.queries() : rule.keys(); }
     /* Tiles of the other side, and the numbers of its queries. */
     INLINE void fetch(char *stage, int head, int from) {
         HeadRows<const Element> one = BY_KEYS ? rows.q : rows.k, two = BY_KEYS ? rows.dy : rows.v;
         if (BY_KEYS) one.first += head * rows.q_head, two.first += head * rows.dy_head;
-        Other1::template copy<THREADS>(stage, one, from, OTHERS);
-        Other2::template copy<THREADS>(stage + Other1::BYTES, two, from, OTHERS);
+        Other1::template copy<THREADS>(stage, one, from, other_rows());
+        Other2::template copy<THREADS>(stage + Other1::BYTES, two, from, other_rows());
         if (BY_KEYS) fetch_numbers((float *)(stage + Other1::BYTES + Other2::BYTES), head, from);
         if (BITS) fetch_bits((uint32_t *)(stage + Other1::BYTES + Other2::BYTES + NUMBERS), head, from);
         close_copies();
     }
     INLINE void fetch_numbers(float *to, int head, int from) {
-        constexpr int V = Shape::QUERIES % 4 ? 1 : 4;
-        const float *const numbers = rows.numbers + head * (int64_t)(2 * Shape::QUERIES);
+        constexpr int V = Shape::QUERY_UNIT % 4 ? 1 : 4;
+        const float *const numbers = rows.numbers + head * (int64_t)(2 * rule.queries());
         UNROLL
         for (int turn = 0; turn < (2 * STEP / V + THREADS - 1) / THREADS; turn++) {
             const int i = (turn * THREADS + threadIdx.x) * V, query = from + i % STEP;
             if (2 * STEP / V % THREADS && i >= 2 * STEP) break;
-            const bool inside = query < Shape::QUERIES;
-            const float *const of_query = numbers + (inside ? i / STEP * Shape::QUERIES + query : 0);
+            const bool inside = query < rule.queries();
+            const float *const of_query = numbers + (inside ? i / STEP * rule.queries() + query : 0);
             copy_part<V * 4>((char *)(to + i), of_query, inside);
         }
     }
     /* There is no word if all its keys come after the queries. */
     INLINE void fetch_bits(uint32_t *to, int head, int from) {
-        constexpr int V = Shape::QUERIES % 4 ? 1 : 4;
+        constexpr int V = Shape::QUERY_UNIT % 4 ? 1 : 4;
         const int begin = (first - threadIdx.x / 32 * 16) / 64;
-        const uint32_t *const bits = rule.bits + head * DropoutBits<Shape>::OF_HEAD;
+        const uint32_t *const bits = rule.bits + head * rule.bits_of_head();
         UNROLL
         for (int turn = 0; turn < (WORDS * STEP / V + THREADS - 1) / THREADS; turn++) {
             const int i = (turn * THREADS + threadIdx.x) * V, word = begin * 2 + i / STEP, query = from + i % STEP;
             if (WORDS * STEP / V % THREADS && i >= WORDS * STEP) break;
-            const bool inside = query < Shape::QUERIES && word < DropoutBits<Shape>::WORDS &&
+            const bool inside = query < rule.queries() && word < rule.words() &&
                                 (!Shape::CAUSAL || word / 2 * 64 < from + STEP);
-            copy_part<V * 4>((char *)(to + i), bits + (inside ? word * (int64_t)Shape::QUERIES + query : 0), inside);
+            copy_part<V * 4>((char *)(to + i), bits + (inside ? word * (int64_t)rule.queries() + query : 0), inside);
         }
     }
     /* Of the queries of block |block|: bit 4 i says whether the key of row g + 8 i stays. */
@@ -139,12 +146,12 @@ struct AttentionWalk {
         UNROLL
         for (int half = 0; half < 2; half++) {
             const int query = first + threadIdx.x % 32 / 4 + half * 8;
-            const int known = query < Shape::QUERIES ? query : Shape::QUERIES - 1;
+            const int known = query < rule.queries() ? query : rule.queries() - 1;
             mean[half] = mean_of<Shape, Y>(rows, known);
             base[half] = rule.base_of_logarithm(rows.sums[known]);
-            if (threadIdx.x % 4 || query >= Shape::QUERIES) continue;
+            if (threadIdx.x % 4 || query >= rule.queries()) continue;
             rows.numbers[query] = base[half];
-            rows.numbers[Shape::QUERIES + query] = mean[half];
+            rows.numbers[rule.queries() + query] = mean[half];
         }
     }
     /* The last of all |turns| sets the ticket back to zero. */
@@ -159,10 +166,12 @@ struct AttentionWalk {
         const float *const bases = (const float *)(shared + AHEAD + stage + Other1::BYTES + Other2::BYTES);
         const int q = threadIdx.x % 4;
         const int end = from + STEP, query0 = BY_KEYS ? from : first, key_end = BY_KEYS ? first + 16 : end;
-        const bool past = end > OTHERS || first + 16 > OWN;
+        const bool past = end > other_rows() || first + 16 > own_rows();
         float weights[STEP / 8][4], slopes[STEP / 8][4];
         KeptScores kept_scores;
-        if (!BY_KEYS) by.recall(kept_scores, first, from);
+        uint32_t drawn = 0; /* where rows are keys */
+        if constexpr (!BY_KEYS) by.template recall<STEP / 8>(kept_scores, first, from);
+        else if constexpr (Rule::DRAWS_AGAIN) drawn = by.template draw_by_keys<STEP / 8>(first, from);
         clear(weights);
         clear(slopes);
         along1.add(weights, own1, stage);
@@ -176,7 +185,9 @@ struct AttentionWalk {
             for (int i = 0; i < 4; i++) {
                 const int column = j * 8 + q * 2 + i % 2;
                 const float w = by.weight(weights[j][i], BY_KEYS ? bases[column] : base[i / 2]);
-                const bool keeps = BY_KEYS ? (i % 2 ? bits.y : bits.x) >> i / 2 * 4 & 1 : kept_scores.keeps(j, i);
+                const bool keeps = !BY_KEYS             ? kept_scores.keeps(j, i)
+                                   : Rule::DRAWS_AGAIN ? drawn >> (j * 4 + i) & 1
+                                                       : (i % 2 ? bits.y : bits.x) >> i / 2 * 4 & 1;
                 const float kept = by.keep(keeps);
                 if (FIRST) {
                     const float m = BY_KEYS ? bases[STEP + column] : mean[i / 2];
@@ -213,6 +224,7 @@ struct AttentionWalk {
             if (++tile < end) continue;
             tile = begin;
             head++;
+            by.row = rule.row + head * (int64_t)rule.queries();
             by.added = rule.added + head * rows.mask_head;
             by.chooses = rule.chooses + head * rows.mask_head;
         }
@@ -228,8 +240,8 @@ struct AttentionWalk {
     INLINE void start(char *shared, int row0) {
         const int own = threadIdx.x / 32 * 16;
         first = row0 + own;
-        Own1::template copy<THREADS>(shared, BY_KEYS ? rows.k : rows.q, row0, OWN);
-        if (FIRST) Own2::template copy<THREADS>(shared + Own1::BYTES, BY_KEYS ? rows.v : rows.dy, row0, OWN);
+        Own1::template copy<THREADS>(shared, BY_KEYS ? rows.k : rows.q, row0, own_rows());
+        if (FIRST) Own2::template copy<THREADS>(shared + Own1::BYTES, BY_KEYS ? rows.v : rows.dy, row0, own_rows());
         close_copies();
         exchange_numbers();
         await_copies<0>();
@@ -250,12 +262,12 @@ struct AttentionWalk {
         typedef SumsOfRows<SHARED, WARPS> Sums;
         const int row0 = block * ROWS, seen = row0 + ROWS;
         const float by[2] = {1.0f, 1.0f};
-        int begin = 0, end = (OTHERS + STEP - 1) / STEP;
+        int begin = 0, end = (other_rows() + STEP - 1) / STEP;
         if (Shape::CAUSAL && BY_KEYS) begin = row0 / STEP < end ? row0 / STEP : end;
-        if (Shape::CAUSAL && !BY_KEYS && seen < OTHERS) end = (seen + STEP - 1) / STEP;
+        if (Shape::CAUSAL && !BY_KEYS && seen < other_rows()) end = (seen + STEP - 1) / STEP;
         start(shared, row0);
         walk(shared, begin, end, heads);
-        if constexpr (FIRST) Sums::template store<Shape::WIDTH>(shared, one, first_sums, first, OWN, by);
-        if constexpr (SECOND) Sums::template store<Shape::V_WIDTH>(shared, two, second_sums, first, OWN, by);
+        if constexpr (FIRST) Sums::template store<Shape::WIDTH>(shared, one, first_sums, first, own_rows(), by);
+        if constexpr (SECOND) Sums::template store<Shape::V_WIDTH>(shared, two, second_sums, first, own_rows(), by);
     }
 };

@@ -1,4 +1,6 @@
 // length_test.cc: values whose last dimension is N or T: rows, columns and products of a length that kernels are told.
+#include <functional>
+
 #include "tests/codegen/cuda/cuda_run.h"
 
 namespace {
@@ -68,7 +70,7 @@ const char moves[] = R"(  input %x : f32[N, COLS]
   result v = %v
 )";
 
-// Scores are [N, 2, T, T]: products, a softmax between them, and their gradients.
+// Of the graph, causal.
 const char attention[] = R"(  input %q : f16[N, 2, COLS, 24]
   input %k : f16[N, 2, COLS, 24]
   input %v : f16[N, 2, COLS, 16]
@@ -101,6 +103,66 @@ const char block[] = R"(  input %x : f32[N, COLS, 24]
   result dws = %dws
 )";
 
+// attend and its gradient; a length is a number or COLS.
+struct Heads {
+    const char *type;
+    int heads, key_heads;
+    std::string queries, keys;
+    int width, v_width;
+    std::string attrs, mask;
+    bool drops;
+};
+
+// |words| of bits for a query, which the gradient reads; 0: it draws them again.
+std::string Both(const Heads &c, int words) {
+    const auto of = [](const std::string &type, int heads, const std::string &length, int width) {
+        return type + "[N, " + std::to_string(heads) + ", " + length + ", " + std::to_string(width) + "]";
+    };
+    const auto together = [](const std::string &length, int width) {
+        return "f32[N, " + length + ", " + std::to_string(width) + "]";
+    };
+    const std::string y = together(c.queries, c.heads * c.v_width), mask = c.mask.empty() ? "" : ", %m",
+                      counters = c.drops ? ", %seed, %step" : "";
+    std::string text = c.drops ? "  input %seed : i64\n  input %step : i64\n" : "";
+    if (!c.mask.empty()) text += "  input %m : " + c.mask + "\n";
+    text += "  input %q : " + of(c.type, c.heads, c.queries, c.width) + "\n";
+    text += "  input %k : " + of(c.type, c.key_heads, c.keys, c.width) + "\n";
+    text += "  input %v : " + of(c.type, c.key_heads, c.keys, c.v_width) + "\n";
+    text += "  input %g : " + of(c.type, c.heads, c.queries, c.v_width) + "\n";
+    text += std::string("  %y, %l") + (words ? ", %d = attend_drop" : " = attend") + "(%q, %k, %v" + mask + counters;
+    text += c.attrs + ") : " + y + ", " + of("f32", c.heads, c.queries, 1);
+    if (words)
+        text += ", i32[N, " + std::to_string(c.heads) + ", " + std::to_string(words) + ", " + c.queries + "]";
+    text += "\n  %r = cast(%y) : " + std::string(c.type) + y.substr(3);
+    text += "\n  %a, %b, %c = attend_grad(%g, %q, %k, %v, %r, %l" + mask + (words ? ", %d" : counters) + c.attrs;
+    text += ") : " + together(c.queries, c.heads * c.width) + ", " + together(c.keys, c.key_heads * c.width) + ", " +
+            together(c.keys, c.key_heads * c.v_width) + "\n";
+    for (const char *r : {"y", "l", "a", "b", "c"}) text += std::string("  result ") + r + " = %" + r + "\n";
+    return text;
+}
+
+const std::string scale = "; scale = 0.3", causal = scale + ", causal = true", drops = ", p = 0.25, key = \"k\"";
+
+const std::vector<Heads> self = {
+    {"f16", 4, 2, "COLS", "COLS", 24, 16, causal, "", false},
+    {"bf16", 2, 2, "COLS", "COLS", 16, 16, scale, "f32[N, 1, 1, COLS]", false},
+    {"tf32", 2, 1, "COLS", "COLS", 8, 8, causal, "bool[COLS, COLS]", false},
+    {"f16", 1, 1, "COLS", "COLS", 80, 80, causal, "", false},
+    {"bf16", 1, 1, "COLS", "COLS", 160, 144, scale, "", false},
+};
+
+const std::vector<Heads> other = {
+    {"f16", 2, 1, "COLS", "150", 16, 24, scale, "f32[2, COLS, 150]", false},
+    {"bf16", 2, 1, "20", "COLS", 8, 8, causal, "bool[N, 1, 1, COLS]", false},
+    {"tf32", 2, 2, "150", "COLS", 16, 16, scale, "", false},
+};
+
+const std::vector<Heads> dropped = {
+    {"f16", 2, 1, "COLS", "COLS", 16, 16, causal + drops, "", true},
+    {"tf32", 1, 1, "COLS", "COLS", 160, 160, scale + drops, "", true},
+    {"bf16", 2, 1, "40", "COLS", 8, 8, scale + drops, "", true},
+};
+
 class Length : public CudaRunTest {
   protected:
     void TearDown() override {
@@ -117,11 +179,15 @@ class Length : public CudaRunTest {
     // At each T the bits of the module in which T has that number.
     void SameAsFixed(const std::string &body, int unit, const std::vector<int64_t> &lengths, int64_t n,
                      bool graph = false) {
+        SameAs([&](int64_t) { return body; }, body, unit, lengths, n, graph);
+    }
+    void SameAs(const std::function<std::string(int64_t)> &of, const std::string &body, int unit,
+                const std::vector<int64_t> &lengths, int64_t n, bool graph = false) {
         const Built open = Build(graph ? AsGraph(OfT(body, unit)) : OfT(body, unit));
         ASSERT_NE(open.ptx, nullptr);
         for (int64_t t : lengths) {
             run_length = 1;
-            const std::string text = Text(With(body, "COLS", ("T=" + std::to_string(t)).c_str()));
+            const std::string text = Text(With(of(t), "COLS", ("T=" + std::to_string(t)).c_str()));
             const Built fixed = Build(graph ? AsGraph(text) : text);
             ASSERT_NE(fixed.ptx, nullptr);
             const Values given = Draw(fixed.m, fixed.m->funcs.data[0], n);
@@ -167,6 +233,69 @@ TEST_F(Length, PartsOfATransformer) {
 TEST_F(Length, BitsOfATransformerAreThoseOfAFixedLength) {
     for (const char *body : {attention, block})
         for (int unit : {1, 8}) SameAsFixed(body, unit, {8, 64, 200}, 3, true);
+}
+
+// Of every 16-bit and tf32 kernel, about the edges of tiles.
+TEST_F(Length, Attention) {
+    for (const auto &cases : {self, other})
+        for (const Heads &c : cases)
+            for (int64_t t : {1, 7, 16, 33, 64, 200}) {
+                SCOPED_TRACE(Both(c, 0) + std::to_string(t));
+                run_length = t;
+                Check(OfT(Both(c, 0), 1), {2}, c.type == std::string("bf16") ? 4e-2 : 4e-3, false,
+                      c.type == std::string("f16") ? 90 : 80);
+                if (HasFailure()) return;
+            }
+}
+
+TEST_F(Length, AttentionHasTheBitsOfAFixedLength) {
+    for (const auto &cases : {self, other})
+        for (const Heads &c : cases) SameAsFixed(Both(c, 0), 1, {7, 64, 200}, 2);
+    for (int unit : {8, 128}) SameAsFixed(Both(self[0], 0), unit, {128}, 2);
+}
+
+TEST_F(Length, AttentionWithDropout) {
+    for (const Heads &c : dropped)
+        for (int unit : {1, 4})
+            for (int64_t t : {1, 7, 16, 64, 100}) {
+                if (t % unit) continue;
+                SCOPED_TRACE(Both(c, 0) + std::to_string(t));
+                run_length = t;
+                Check(OfT(Both(c, 0), unit), {2}, c.type == std::string("bf16") ? 4e-2 : 4e-3, false,
+                      c.type == std::string("f16") ? 90 : 80);
+                if (HasFailure()) return;
+            }
+}
+
+// A fixed length keeps its bits of dropout.
+TEST_F(Length, DropoutHasTheBitsOfAFixedLength) {
+    for (const Heads &c : dropped)
+        for (int unit : {1, 4})
+            SameAs([&](int64_t t) { return Both(c, static_cast<int>((t + 63) / 64 * 2)); }, Both(c, 0), unit,
+                   {8, 64, 100}, 2);
+}
+
+TEST_F(Length, KeysOfAFixedNumberKeepTheBitsOfDropout) {
+    const Heads c = {"f16", 2, 1, "COLS", "70", 16, 16, scale + drops, "", true};
+    for (int64_t t : {1, 33, 200}) {
+        run_length = t;
+        Check(OfT(Both(c, 4), 1), {2}, 4e-3);
+    }
+    SameAsFixed(Both(c, 4), 1, {64}, 2);
+}
+
+// Their machine code holds everything in registers.
+TEST_F(Length, AttentionSpillsNothing) {
+    for (const char *type : {"f16", "tf32"})
+        for (int width : {64, 128})
+            for (bool d : {false, true}) {
+                const Heads c = {type, 2, 1, "COLS", "COLS", width, width, causal + (d ? drops : ""), "", d};
+                const Module *m = PlannedForCuda(OfT(Both(c, 0), 8));
+                ASSERT_NE(m, nullptr);
+                const CudaModule *cuda = Emit(m);
+                ASSERT_NE(cuda, nullptr);
+                for (int arch : {80, 90}) Ptx(cuda, arch);
+            }
 }
 
 } // namespace

@@ -21,7 +21,6 @@ typedef struct Target {
     bool reads_strides;    /* batched products are products too, which read their operands at strides (ir/strided.h) */
     bool rounds_attention; /* attention stores its results rounded where casts read them */
     bool keeps_dropout;    /* attention stores which scores stay, and its gradient reads it */
-    bool attends_lengths;  /* kernels of attention take queries and keys [.., T, ..] */
     int pitch_unit;        /* rows begin at multiples of this number of elements (target_pitch); 0: dense */
     bool keeps_images;  /* an image that convolutions read is made of the input once a step; else wherever it is read */
     bool carries_moves; /* ops between a permute and its inverse work in the order before */

@@ -74,7 +74,6 @@ const Target target_cpu = {
     .name = "cpu",
     .has_tiles = true,
     .reads_strides = true,
-    .attends_lengths = true,
     .attends = cpu_attends,
     .product_form = cpu_product_form,
 };
@@ -92,7 +91,6 @@ static bool as_device_attends(Dtype factors) { return factors == AMP_DT_F32; }
 const Target target_cpu_as_device = {.name = "cpu",
                                      .has_tiles = true,
                                      .reads_strides = true,
-                                     .attends_lengths = true,
                                      .attends = as_device_attends,
                                      .product_form = as_device_form};
 

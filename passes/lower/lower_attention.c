@@ -49,9 +49,8 @@ static bool is_long(const Shape *s, int from_end) { return dim_varies(s->d[s->ra
 
 static bool is_sized(const Shape *s, int from_end) { return dim_is_sized(s->d[s->rank - from_end]); }
 
-/* Kernels of attention take sizes that are the same in every call, but for the leading dims, and where the target says
- * so lengths of which one, or both as the same, depend on T.  Products have sums in another order, so with or without a
- * number T goes one way. */
+/* Kernels take one length that depends on T, or two that are the same.  A T that has a number changes nothing: products
+ * would add in another order. */
 static bool has_lengths(const Shape *q, const Shape *k) {
     const Dim queries = q->d[q->rank - 2], keys = k->d[k->rank - 2];
     if (queries.n || keys.n) return false;
@@ -61,9 +60,8 @@ static bool has_lengths(const Shape *q, const Shape *k) {
 static bool attends(const Lowering *l, const Attention *a) {
     const Target *target = target_with_sums(l->c->options->target, l->f->module);
     const Shape *q = ir_shape(l->f, a->q), *k = ir_shape(l->f, a->k), *v = ir_shape(l->f, a->v);
-    const bool is_fixed = !is_sized(q, 2) && !is_sized(k, 2);
     const bool split = is_long(q, 3); /* heads that depend on N are one more leading dim, of one head each */
-    return target->attends(a->factor) && (is_fixed || (target->attends_lengths && has_lengths(q, k))) && q->rank - 2 + split <= MOST_BATCH_DIMS &&
+    return target->attends(a->factor) && has_lengths(q, k) && q->rank - 2 + split <= MOST_BATCH_DIMS &&
            q->d[q->rank - 1].mul <= WIDEST_HEAD && v->d[v->rank - 1].mul <= WIDEST_HEAD;
 }
 
@@ -133,7 +131,7 @@ static Op *attend_op(Lowering *l, const Attention *a, Opcode code, const Val *in
 static void lower_to_attend(Lowering *l, const Attention *a) {
     Val in[9] = {with_heads(l, a, a->q), with_heads(l, a, a->k), with_heads(l, a, a->v)};
     const int n = add_mask_and_counters(l, a, in, 3);
-    /* how many words the bits of keys take that depend on T no dim says */
+    /* no dim says how many words of bits T keys take */
     const bool keeps = a->p > 0.0 && !is_long(ir_shape(l->f, a->k), 2) &&
                        target_with_sums(l->c->options->target, l->f->module)->keeps_dropout;
     const Op *o = attend_op(l, a, keeps ? OP_attend_drop : OP_attend, in, n);

@@ -59,10 +59,10 @@ static bool is_long(const AttentionPlan *p) { return dim_varies(p->queries) || d
 static long long fixed_length(Dim d) { return dim_varies(d) ? 0 : d.mul; }
 
 static void declare_shape(CudaKernel *ck, const AttentionPlan *p) {
-    const char *units = !is_long(p) ? ""
-                                    : arena_printf(ck->w->arena, ", %lld, %lld",
-                                                   (long long)cuda_multiple(ck->w, p->queries),
-                                                   (long long)cuda_multiple(ck->w, p->keys));
+    const char *units = !is_long(p)
+                            ? ""
+                            : arena_printf(ck->w->arena, ", %lld, %lld", (long long)cuda_multiple(ck->w, p->queries),
+                                           (long long)cuda_multiple(ck->w, p->keys));
     emit_line(&ck->e, "typedef AttentionShape<%s, %lld, %lld, %lld, %lld, %d, %s%s> Shape;", p->factors->name,
               fixed_length(p->queries), fixed_length(p->keys), (long long)p->width, (long long)p->v_width,
               p->copy_bytes, p->causal ? "true" : "false", units);
@@ -73,12 +73,12 @@ static void declare_shape(CudaKernel *ck, const AttentionPlan *p) {
 static const char *place_of_bits(const CudaKernel *ck, const AttentionPlan *p) {
     Arena *a = ck->w->arena;
     const Op *o = p->op;
-    const int operand = p->gradient                 ? attention_operand(ck->w, o, p->at.bits)
+    const int operand = p->at.bits >= 0             ? attention_operand(ck->w, o, p->at.bits)
                         : o->code == OP_attend_drop ? walk_find_operand(ck->w, o->out[2], LAYOUT_ROWS, AMP_DT_I32)
                                                     : -1;
     return operand < 0 ? "nullptr"
-                       : arena_printf(a, "(uint32_t *)b%d + (lead * %lld + head) * rule.bits_of_head()",
-                                      operand, (long long)p->heads);
+                       : arena_printf(a, "(uint32_t *)b%d + (lead * %lld + head) * rule.bits_of_head()", operand,
+                                      (long long)p->heads);
 }
 
 static amp_status set_counters(CudaKernel *ck, const AttentionPlan *p) {
@@ -285,9 +285,10 @@ static void take_turn(CudaKernel *ck, const AttentionPlan *p) {
     emit_line(e, "const uint32_t of_keys = %s;", blocks_by_keys(ck, p, by_keys));
     emit_line(e, "const uint32_t of_queries = %s;", blocks_by_queries(ck, p, by_queries));
     emit_line(e, "const uint32_t turn = takes_turn(tickets, gridDim.x * gridDim.y * gridDim.z);");
-    emit_line(e, "if (turn >= gridDim.x * (of_keys + of_queries)) return;");
+    emit_line(e, "const uint32_t blocks = gridDim.x * (of_keys + of_queries);");
+    emit_line(e, "if (turn >= blocks) return;");
     emit_line(e, "const uint32_t leads_ahead = (%d + of_queries) / of_queries;", BLOCKS_AHEAD - 1);
-    emit_line(e, "const GradientTurn at = gradient_turn(turn, gridDim.x, leads_ahead, of_keys, of_queries);");
+    emit_line(e, "const GradientTurn at = gradient_turn(turn, blocks, leads_ahead, of_keys, of_queries);");
 }
 
 /* The rows and the heads that the block computes. */
@@ -306,7 +307,10 @@ static void place_block(CudaKernel *ck, const AttentionPlan *p) {
     emit_line(e, "const int key_head = by_keys ? number / %s : number / %s;", down_keys, factor_text(a, of_share));
     emit_line(e, "const int head = by_keys ? key_head * %lld : number / %s;", (long long)p->share, down);
     emit_line(e, "const int block = by_keys ? number %% %s : %snumber %% %s;", down_keys,
-              !p->causal ? "" : dim_varies(p->queries) ? "down_queries - 1 - " : arena_printf(a, "%lld - ", (long long)query_rows - 1), down);
+              !p->causal               ? ""
+              : dim_varies(p->queries) ? "down_queries - 1 - "
+                                       : arena_printf(a, "%lld - ", (long long)query_rows - 1),
+              down);
     cuda_declare_places(ck, p->scores.d, p->scores.rank - 3, "lead"); /* along each dim of B */
 }
 
@@ -409,9 +413,13 @@ static amp_status set_grid(CudaKernel *ck, const AttentionPlan *p, int warps) {
         launch->extent[1] = length;
         launch->per[1] = warps * 16;
         if (!length.n && attention_blocks(cuda_most(ck->w, length), warps) > MOST_DOWN)
-            return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: attention over so long a sequence is not supported for CUDA",
-                            walk_name(ck->w));
+            return amp_fail(ck->e.err, AMP_UNSUPPORTED,
+                            "%s: attention over so long a sequence is not supported for CUDA", walk_name(ck->w));
     }
+    if (p->gradient && dim_varies(p->queries) && dim_varies(p->keys) && !dim_equal(p->queries, p->keys))
+        return amp_fail(ck->e.err, AMP_UNSUPPORTED,
+                        "%s: a gradient of attention is not supported for CUDA if both lengths depend on T and differ",
+                        walk_name(ck->w));
     if (along_y && p->gradient) {
         launch->extent[2] = dim_const(blocks);
         launch->per[2] = 1;
@@ -445,5 +453,10 @@ static amp_status emit_attention(CudaKernel *ck, const AttentionPlan *p) {
 amp_status cuda_emit_attention(CudaKernel *ck) {
     AttentionPlan p;
     AMP_TRY(attention_plan(ck->w, &p, ck->e.err));
+    if (dim_varies(p.keys) && (p.at.bits >= 0 || p.op->code == OP_attend_drop))
+        return amp_fail(ck->e.err, AMP_UNSUPPORTED,
+                        "%s: bits of dropout are not supported for CUDA if the number of keys depends on T; use attend "
+                        "and counters",
+                        walk_name(ck->w));
     return emit_attention(ck, &p);
 }

@@ -62,7 +62,7 @@ enum {
     BIT_OPERATIONS = 2
 };
 
-/* Pairs of a query and a key that it sees, of one head; of lengths that are arguments about so many. */
+/* Pairs of a query and a key that it sees, of one head; about, if a length is an argument. */
 static bool count_pairs(const AttentionPlan *p, Dim *out) {
     const int64_t queries = p->queries.mul, keys = p->keys.mul;
     const int64_t below = queries < keys ? queries : keys; /* queries that do not see all keys, or just */

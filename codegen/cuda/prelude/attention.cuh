@@ -235,6 +235,10 @@ enum AttentionMask { MASK_NONE, MASK_ADDED, MASK_CHOOSES };
 
 #define LOG2_E 1.44269504f
 
+/* Constants where they are fixed, which a call would be only after it has been inlined. */
+#define QUERIES_OF(rule) (Shape::QUERIES ? Shape::QUERIES : (rule).query_count)
+#define KEYS_OF(rule) (Shape::KEYS ? Shape::KEYS : (rule).key_count)
+
 /* What is done to the scores of one head of queries; where they are known, fields are constants. */
 template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
     /* The gradient has bits of dropout; where the number of keys is an argument it draws them again. */
@@ -249,14 +253,12 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
     uint32_t key_hash;
     uint32_t *bits; /* of the head: which scores stay; NULL: nothing reads it */
 
-    INLINE int queries() const { return Shape::QUERIES ? Shape::QUERIES : query_count; }
-    INLINE int keys() const { return Shape::KEYS ? Shape::KEYS : key_count; }
-    INLINE int words() const { return (keys() + 63) / 64 * 2; } /* of a query */
-    /* A row of a word's queries is |queries()| long. */
-    INLINE int64_t bits_of_head() const { return (int64_t)words() * queries(); }
+    INLINE int words() const { return (KEYS_OF(*this) + 63) / 64 * 2; } /* of a query */
+    /* A row of a word's queries is |QUERIES_OF| long. */
+    INLINE int64_t bits_of_head() const { return (int64_t)words() * QUERIES_OF(*this); }
     /* The word of keys from |key| on for this lane's four of eight, of query |query|. */
     INLINE int64_t place(int query, int key) const {
-        return (key / 64 * 2 + threadIdx.x % 4 / 2) * (int64_t)queries() + query;
+        return (key / 64 * 2 + threadIdx.x % 4 / 2) * (int64_t)QUERIES_OF(*this) + query;
     }
 
     /* Scores stay as products give them until the scale goes into the multiply-add before the exponential. */
@@ -270,7 +272,7 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
         return x;
     }
     INLINE bool sees(int query, int key) const {
-        return query < queries() && key < keys() && (!Shape::CAUSAL || key <= query);
+        return query < QUERIES_OF(*this) && key < KEYS_OF(*this) && (!Shape::CAUSAL || key <= query);
     }
     /* Makes scores of the products of rows from |own| and columns from |other| on.  BY_KEYS: rows are keys.  ALL:
      * there is a query for each row and a key for each column, or the other way round.  |edge|: some pairs may not be
@@ -282,8 +284,8 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
             UNROLL
             for (int i = 0; i < 4; i++) {
                 const ScoredPair of = pair_at<BY_KEYS>(own, other, j, i);
-                s[j][i] = seen(s[j][i], ALL ? of.query : min(of.query, queries() - 1),
-                               ALL ? of.key : min(of.key, keys() - 1));
+                s[j][i] = seen(s[j][i], ALL ? of.query : min(of.query, QUERIES_OF(*this) - 1),
+                               ALL ? of.key : min(of.key, KEYS_OF(*this) - 1));
             }
         }
         if (!edge) return;
@@ -316,7 +318,8 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
             uint32_t words[2][4];
             UNROLL
             for (int n = 0; n < 2; n++)
-                quarters[n] = (uint64_t)(row + query + (j + n) * queries_on) * (keys() / 4) + (key + (j + n) * keys_on) / 4;
+                quarters[n] = (uint64_t)(row + query + (j + n) * queries_on) * (KEYS_OF(*this) / 4) +
+                              (key + (j + n) * keys_on) / 4;
             random_words<2>(words, (int64_t)((uint64_t)high << 32 | low), iteration, micro, key_hash, quarters);
             UNROLL
             for (int i = 0; i < 8; i++) drawn |= (words[i / 4][i % 4] > last_dropped(p) ? 1u : 0u) << (4 * j + i);
@@ -334,7 +337,7 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
         for (int j = 0; j < BLOCKS; j++) {
             UNROLL
             for (int i = 0; i < 4; i++)
-                drawn |= drawn_of((row + query) * keys() + key + j * 8 + i) << (4 * j + i);
+                drawn |= drawn_of((row + query) * KEYS_OF(*this) + key + j * 8 + i) << (4 * j + i);
         }
         return drawn;
     }
@@ -347,38 +350,43 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
                 Shape::KEY_UNIT % 4 == 0 ? draw_fours<BLOCKS>(query, key, 0, 8) : draw_each<BLOCKS>(query, key);
             kept_scores.exchange(drawn);
             word = BLOCKS == 8 || other % 64 == 0 ? drawn : word | drawn << other % 64 / 2;
-            if (bits && query < queries()) bits[place(query, other)] = word;
+            if (bits && query < QUERIES_OF(*this)) bits[place(query, other)] = word;
         }
     }
-    /* Where rows are keys: for 16 keys from |own| and |BLOCKS| times eight queries from |other| on; bit 4 j + i for score
-     * i of block j.  Lanes of four neighbouring keys draw for one query and four keys each. */
-    template <int BLOCKS> INLINE uint32_t draw_by_keys(int own, int other) const {
+    /* Where rows are keys: for 16 keys from |own| and |BLOCKS| times eight queries from |other| on; bit 4 j + i is of
+     * score i of block j.  Lanes of four neighbouring keys draw for one query and four keys each. */
+    template <int BLOCKS> INLINE uint32_t draw_fours_by_keys(int own, int other) const {
+        const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
+        const uint32_t drawn = draw_fours<BLOCKS>(other + q * 2 + g % 2, own + g / 4 * 4 + g / 2 % 2 * 8, 8, 0);
+        uint32_t mine = 0;
+        UNROLL
+        for (int i = 0; i < 4; i++)
+            mine |= (__shfl_sync(0xFFFFFFFFu, drawn, (g / 4 * 4 + i) * 4 + q) >> g % 4 & 0x11111111u) << i;
+        return mine;
+    }
+    template <int BLOCKS> INLINE uint32_t draw_each_by_keys(int own, int other) const {
         const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
         uint32_t mine = 0;
-        if (Shape::KEY_UNIT % 4 == 0) {
-            const uint32_t drawn =
-                draw_fours<BLOCKS>(other + q * 2 + g % 2, own + g / 4 * 4 + g / 2 % 2 * 8, 8, 0);
-            UNROLL
-            for (int i = 0; i < 4; i++)
-                mine |= (__shfl_sync(0xFFFFFFFFu, drawn, (g / 4 * 4 + i) * 4 + q) >> g % 4 & 0x11111111u) << i;
-            return mine;
-        }
         NO_UNROLL
         for (int j = 0; j < BLOCKS; j++) {
             UNROLL
             for (int i = 0; i < 4; i++) {
-                const int64_t query = other + j * 8 + q * 2 + i % 2, key = own + g + i / 2 * 8;
-                mine |= drawn_of((row + query) * keys() + key) << (4 * j + i);
+                const int query = other + j * 8 + q * 2 + i % 2, key = own + g + i / 2 * 8;
+                mine |= drawn_of((row + query) * KEYS_OF(*this) + key) << (4 * j + i);
             }
         }
         return mine;
+    }
+    template <int BLOCKS> INLINE uint32_t draw_by_keys(int own, int other) const {
+        return Shape::KEY_UNIT % 4 == 0 ? draw_fours_by_keys<BLOCKS>(own, other)
+                                        : draw_each_by_keys<BLOCKS>(own, other);
     }
     /* The same as they were drawn. */
     template <int BLOCKS> INLINE void recall(KeptScores &kept_scores, int own, int other) const {
         uint32_t word = 0;
         if constexpr (DRAWS_AGAIN) draw<BLOCKS>(kept_scores, word, own, other);
         if constexpr (HAS_BITS) {
-            const int query = own + threadIdx.x % 32 / 4, last = queries() - 1;
+            const int query = own + threadIdx.x % 32 / 4, last = QUERIES_OF(*this) - 1;
             kept_scores.set(bits[place(min(query, last), other)],
                             bits[place(min(query + 8, last), other)], other % 64 / 2);
         }

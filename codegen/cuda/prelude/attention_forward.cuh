@@ -5,7 +5,8 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
     typedef typename Shape::Factors Factors;
     typedef typename Shape::Element Element;
     static constexpr int ROWS = WARPS * 16, THREADS = WARPS * 32;
-    static constexpr bool ALL = Shape::QUERY_UNIT % ROWS == 0 && Shape::KEY_UNIT % STEP == 0; /* no tile is past an end */
+    /* No tile is past an end. */
+    static constexpr bool ALL = Shape::QUERY_UNIT % ROWS == 0 && Shape::KEY_UNIT % STEP == 0;
     typedef HeadTile<Shape, ROWS, Shape::WIDTH> Queries;
     typedef HeadTile<Shape, STEP, Shape::WIDTH> Keys;
     typedef HeadTile<Shape, STEP, Shape::V_WIDTH> Values;
@@ -22,7 +23,7 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
     int first; /* query of the warp */
 
     INLINE void score(float (&s)[STEP / 8][4], int key0) const {
-        const bool past = key0 + STEP > rule.keys() || first + 16 > rule.queries();
+        const bool past = key0 + STEP > KEYS_OF(rule) || first + 16 > QUERIES_OF(rule);
         rule.template score<false, ALL>(s, first, key0,
                                         (!ALL && past) || (Shape::CAUSAL && key0 + STEP > first + 1));
     }
@@ -65,7 +66,7 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
     /* Keys are on their way while the values of the step before are multiplied, values while scores are made. */
     INLINE void walk(char *shared, HeadRows<const Element> k, HeadRows<const Element> v, int keys) {
         char *const key_tile = shared + FIRST, *const value_tile = key_tile + Keys::BYTES;
-        Keys::template copy<THREADS>(key_tile, k, 0, rule.keys());
+        Keys::template copy<THREADS>(key_tile, k, 0, KEYS_OF(rule));
         uint32_t word = 0; /* of dropout */
         close_copies();
         NO_UNROLL
@@ -74,7 +75,7 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
             float s[STEP / 8][4];
             await_copies<0>();
             __syncthreads();
-            Values::template copy<THREADS>(value_tile, v, key0, rule.keys());
+            Values::template copy<THREADS>(value_tile, v, key0, KEYS_OF(rule));
             close_copies();
             if (sees) {
                 KeptScores kept_scores;
@@ -86,7 +87,7 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
             }
             await_copies<0>();
             __syncthreads();
-            if (key0 + STEP < keys) Keys::template copy<THREADS>(key_tile, k, key0 + STEP, rule.keys());
+            if (key0 + STEP < keys) Keys::template copy<THREADS>(key_tile, k, key0 + STEP, KEYS_OF(rule));
             close_copies();
             if (sees) down.add(result, s, 0);
         }
@@ -104,10 +105,10 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
             all += __shfl_xor_sync(0xFFFFFFFFu, all, 2);
             const float one = all == 0.0f ? 1.0f : all, base = largest[half] == -INF ? 0.0f : largest[half];
             by[half] = 1.0f / one;
-            if (sums && lane % 4 == 0 && query < rule.queries())
+            if (sums && lane % 4 == 0 && query < QUERIES_OF(rule))
                 sums[query] = rule.logarithm_of_base(base) + log_f32(one);
         }
-        SumsOfRows<SHARED, WARPS>::template store<Shape::V_WIDTH>(shared, y, result, first, rule.queries(), by);
+        SumsOfRows<SHARED, WARPS>::template store<Shape::V_WIDTH>(shared, y, result, first, QUERIES_OF(rule), by);
     }
 
     /* Queries from |block| * ROWS on. */
@@ -116,7 +117,7 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
                     HeadRows<const Element> v, const Result &y, float *sums) {
         const int query0 = block * ROWS, seen = query0 + ROWS;
         first = query0 + threadIdx.x / 32 * 16;
-        Queries::template copy<THREADS>(shared, q, query0, rule.queries());
+        Queries::template copy<THREADS>(shared, q, query0, QUERIES_OF(rule));
         close_copies();
         await_copies<0>();
         __syncthreads();
@@ -130,7 +131,7 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
             largest[half] = -INF;
             sum[half] = 0.0f;
         }
-        walk(shared, k, v, Shape::CAUSAL && seen < rule.keys() ? seen : rule.keys());
+        walk(shared, k, v, Shape::CAUSAL && seen < KEYS_OF(rule) ? seen : KEYS_OF(rule));
         finish(shared, y, sums);
     }
 };

@@ -16,18 +16,18 @@ struct GradientTurn {
 
 /* The blocks of queries of |at_once| leads come first, then their blocks of keys, which read the same rows out of the
  * L2.  With enough leads a block of keys hardly ever waits. */
-INLINE GradientTurn gradient_turn(uint32_t turn, uint32_t leads, uint32_t at_once, uint32_t key_blocks,
+INLINE GradientTurn gradient_turn(uint32_t turn, uint32_t blocks, uint32_t at_once, uint32_t key_blocks,
                                   uint32_t query_blocks) {
     const uint32_t all = key_blocks + query_blocks, first = turn / (all * at_once) * at_once;
-    const uint32_t here = min(leads - first, at_once), query = turn - first * all;
-    const bool by_keys = query >= here * query_blocks;
-    const uint32_t key = query - here * query_blocks;
+    const uint32_t leads = min(blocks / all - first, at_once), query = turn - first * all;
+    const bool by_keys = query >= leads * query_blocks;
+    const uint32_t key = query - leads * query_blocks;
     return {first + (by_keys ? key / key_blocks : query / query_blocks),
             by_keys ? key % key_blocks : query % query_blocks, by_keys};
 }
 template <uint32_t LEADS, uint32_t KEY_BLOCKS, uint32_t QUERY_BLOCKS>
 INLINE GradientTurn gradient_turn(uint32_t turn, uint32_t blocks) {
-    return gradient_turn(turn, blocks / (KEY_BLOCKS + QUERY_BLOCKS), LEADS, KEY_BLOCKS, QUERY_BLOCKS);
+    return gradient_turn(turn, blocks, LEADS, KEY_BLOCKS, QUERY_BLOCKS);
 }
 
 /* What the walks of one kernel read. */
@@ -61,6 +61,9 @@ template <class Shape, class Y, class Rows> INLINE float mean_of(const Rows &row
     sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
     return sum + __shfl_xor_sync(0xFFFFFFFFu, sum, 2);
 }
+
+#define OWN_OF(rule) (BY_KEYS ? KEYS_OF(rule) : QUERIES_OF(rule))
+#define OTHERS_OF(rule) (BY_KEYS ? QUERIES_OF(rule) : KEYS_OF(rule))
 
 /* BY_KEYS: the block's rows are keys.  FIRST: the gradient of the first matrix is made; SECOND: of the second.  HELD:
  * the block's rows are in registers.  STAGES: tiles of the other side in shared memory. */
@@ -96,27 +99,25 @@ struct AttentionWalk {
     float first_sums[FIRST ? Own1::PADDED / 8 : 1][4], second_sums[SECOND ? Own2::PADDED / 8 : 1][4];
     int first; /* row of the warp */
 
-    INLINE int own_rows() const { return BY_KEYS ? rule.keys() : rule.queries(); }
-    INLINE int other_rows() const { return BY_KEYS ? rule.queries() : rule.keys(); }
     /* Tiles of the other side, and the numbers of its queries. */
     INLINE void fetch(char *stage, int head, int from) {
         HeadRows<const Element> one = BY_KEYS ? rows.q : rows.k, two = BY_KEYS ? rows.dy : rows.v;
         if (BY_KEYS) one.first += head * rows.q_head, two.first += head * rows.dy_head;
-        Other1::template copy<THREADS>(stage, one, from, other_rows());
-        Other2::template copy<THREADS>(stage + Other1::BYTES, two, from, other_rows());
+        Other1::template copy<THREADS>(stage, one, from, OTHERS_OF(rule));
+        Other2::template copy<THREADS>(stage + Other1::BYTES, two, from, OTHERS_OF(rule));
         if (BY_KEYS) fetch_numbers((float *)(stage + Other1::BYTES + Other2::BYTES), head, from);
         if (BITS) fetch_bits((uint32_t *)(stage + Other1::BYTES + Other2::BYTES + NUMBERS), head, from);
         close_copies();
     }
     INLINE void fetch_numbers(float *to, int head, int from) {
         constexpr int V = Shape::QUERY_UNIT % 4 ? 1 : 4;
-        const float *const numbers = rows.numbers + head * (int64_t)(2 * rule.queries());
+        const float *const numbers = rows.numbers + head * (int64_t)(2 * QUERIES_OF(rule));
         UNROLL
         for (int turn = 0; turn < (2 * STEP / V + THREADS - 1) / THREADS; turn++) {
             const int i = (turn * THREADS + threadIdx.x) * V, query = from + i % STEP;
             if (2 * STEP / V % THREADS && i >= 2 * STEP) break;
-            const bool inside = query < rule.queries();
-            const float *const of_query = numbers + (inside ? i / STEP * rule.queries() + query : 0);
+            const bool inside = query < QUERIES_OF(rule);
+            const float *const of_query = numbers + (inside ? i / STEP * QUERIES_OF(rule) + query : 0);
             copy_part<V * 4>((char *)(to + i), of_query, inside);
         }
     }
@@ -129,9 +130,9 @@ struct AttentionWalk {
         for (int turn = 0; turn < (WORDS * STEP / V + THREADS - 1) / THREADS; turn++) {
             const int i = (turn * THREADS + threadIdx.x) * V, word = begin * 2 + i / STEP, query = from + i % STEP;
             if (WORDS * STEP / V % THREADS && i >= WORDS * STEP) break;
-            const bool inside = query < rule.queries() && word < rule.words() &&
+            const bool inside = query < QUERIES_OF(rule) && word < rule.words() &&
                                 (!Shape::CAUSAL || word / 2 * 64 < from + STEP);
-            copy_part<V * 4>((char *)(to + i), bits + (inside ? word * (int64_t)rule.queries() + query : 0), inside);
+            copy_part<V * 4>((char *)(to + i), bits + (inside ? word * (int64_t)QUERIES_OF(rule) + query : 0), inside);
         }
     }
     /* Of the queries of block |block|: bit 4 i says whether the key of row g + 8 i stays. */
@@ -146,12 +147,12 @@ struct AttentionWalk {
         UNROLL
         for (int half = 0; half < 2; half++) {
             const int query = first + threadIdx.x % 32 / 4 + half * 8;
-            const int known = query < rule.queries() ? query : rule.queries() - 1;
+            const int known = query < QUERIES_OF(rule) ? query : QUERIES_OF(rule) - 1;
             mean[half] = mean_of<Shape, Y>(rows, known);
             base[half] = rule.base_of_logarithm(rows.sums[known]);
-            if (threadIdx.x % 4 || query >= rule.queries()) continue;
+            if (threadIdx.x % 4 || query >= QUERIES_OF(rule)) continue;
             rows.numbers[query] = base[half];
-            rows.numbers[rule.queries() + query] = mean[half];
+            rows.numbers[QUERIES_OF(rule) + query] = mean[half];
         }
     }
     /* The last of all |turns| sets the ticket back to zero. */
@@ -166,7 +167,7 @@ struct AttentionWalk {
         const float *const bases = (const float *)(shared + AHEAD + stage + Other1::BYTES + Other2::BYTES);
         const int q = threadIdx.x % 4;
         const int end = from + STEP, query0 = BY_KEYS ? from : first, key_end = BY_KEYS ? first + 16 : end;
-        const bool past = end > other_rows() || first + 16 > own_rows();
+        const bool past = end > OTHERS_OF(rule) || first + 16 > OWN_OF(rule);
         float weights[STEP / 8][4], slopes[STEP / 8][4];
         KeptScores kept_scores;
         uint32_t drawn = 0; /* where rows are keys */
@@ -224,7 +225,7 @@ struct AttentionWalk {
             if (++tile < end) continue;
             tile = begin;
             head++;
-            by.row = rule.row + head * (int64_t)rule.queries();
+            by.row = rule.row + head * (int64_t)QUERIES_OF(rule);
             by.added = rule.added + head * rows.mask_head;
             by.chooses = rule.chooses + head * rows.mask_head;
         }
@@ -240,8 +241,8 @@ struct AttentionWalk {
     INLINE void start(char *shared, int row0) {
         const int own = threadIdx.x / 32 * 16;
         first = row0 + own;
-        Own1::template copy<THREADS>(shared, BY_KEYS ? rows.k : rows.q, row0, own_rows());
-        if (FIRST) Own2::template copy<THREADS>(shared + Own1::BYTES, BY_KEYS ? rows.v : rows.dy, row0, own_rows());
+        Own1::template copy<THREADS>(shared, BY_KEYS ? rows.k : rows.q, row0, OWN_OF(rule));
+        if (FIRST) Own2::template copy<THREADS>(shared + Own1::BYTES, BY_KEYS ? rows.v : rows.dy, row0, OWN_OF(rule));
         close_copies();
         exchange_numbers();
         await_copies<0>();
@@ -262,12 +263,12 @@ struct AttentionWalk {
         typedef SumsOfRows<SHARED, WARPS> Sums;
         const int row0 = block * ROWS, seen = row0 + ROWS;
         const float by[2] = {1.0f, 1.0f};
-        int begin = 0, end = (other_rows() + STEP - 1) / STEP;
+        int begin = 0, end = (OTHERS_OF(rule) + STEP - 1) / STEP;
         if (Shape::CAUSAL && BY_KEYS) begin = row0 / STEP < end ? row0 / STEP : end;
-        if (Shape::CAUSAL && !BY_KEYS && seen < other_rows()) end = (seen + STEP - 1) / STEP;
+        if (Shape::CAUSAL && !BY_KEYS && seen < OTHERS_OF(rule)) end = (seen + STEP - 1) / STEP;
         start(shared, row0);
         walk(shared, begin, end, heads);
-        if constexpr (FIRST) Sums::template store<Shape::WIDTH>(shared, one, first_sums, first, own_rows(), by);
-        if constexpr (SECOND) Sums::template store<Shape::V_WIDTH>(shared, two, second_sums, first, own_rows(), by);
+        if constexpr (FIRST) Sums::template store<Shape::WIDTH>(shared, one, first_sums, first, OWN_OF(rule), by);
+        if constexpr (SECOND) Sums::template store<Shape::V_WIDTH>(shared, two, second_sums, first, OWN_OF(rule), by);
     }
 };

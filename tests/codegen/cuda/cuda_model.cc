@@ -96,16 +96,6 @@ std::string CudaModelTest::Ptx(const CudaModule *cuda, int arch, bool cubin) {
         EXPECT_EQ(u.spill_stores + u.spill_loads, 0) << "sm_" << arch << " " << u.name << "\n" << Functions(cuda);
     }
     EXPECT_EQ(result.use_count, cubin ? cuda->functions.len : 0);
-    if (const char *d = getenv("PTX_DUMP")) {
-        static int seq = 0;
-        FILE *f = fopen((std::string(d) + "/" + std::to_string(seq++) + (cubin ? ".cubin" : ".ptx")).c_str(), "w");
-        fputs(ptx.c_str(), f);
-        fclose(f);
-        FILE *g = fopen((std::string(d) + "/" + std::to_string(seq - 1) + ".fn").c_str(), "w");
-        fputs(Functions(cuda).c_str(), g);
-        for (int i = 0; i < result.use_count; i++) fprintf(g, "use %s %d %d %d\n", result.uses[i].name, (int)result.uses[i].registers, (int)result.uses[i].spill_stores, arch);
-        fclose(g);
-    }
     amp_nvrtc_result_free(nvrtc_, &result);
     if (!cubin) compiled[key] = ptx;
     return ptx;

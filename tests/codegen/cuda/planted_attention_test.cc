@@ -26,14 +26,14 @@ TEST_F(PlantedAttention, WrongKeysAreSeen) {
     ExpectWrong({{"!Shape::CAUSAL || key0 <= first + 15;", "!Shape::CAUSAL || key0 + STEP <= first + 15;"}});
     ExpectWrong({{"begin = row0 / STEP < end ? row0 / STEP : end;", "begin = row0 / STEP + 1;"}});
     ExpectWrong({{"end = (seen + STEP - 1) / STEP;", "end = seen / STEP - 1;"}});
-    ExpectWrong({{"key0 + STEP > Shape::KEYS || first + 16 > Shape::QUERIES;", "false;"},
+    ExpectWrong({{"key0 + STEP > KEYS_OF(rule) || first + 16 > QUERIES_OF(rule);", "false;"},
                  {"(Shape::CAUSAL && key0 + STEP > first + 1)", "(Shape::CAUSAL && key0 + STEP > first + STEP)"}});
 }
 
 TEST_F(PlantedAttention, TilesPastAnEndAreTakenForWhole) {
     Use({{1, 1, 128, 150, 16, 16}, "; scale = 0.25"});
-    ExpectWrong({{"Shape::QUERIES % ROWS == 0 && Shape::KEYS % STEP == 0", "Shape::QUERIES % ROWS == 0"}});
-    ExpectWrong({{"!Shape::CAUSAL || key <= query);", "true) || key >= Shape::KEYS;"}});
+    ExpectWrong({{"Shape::QUERY_UNIT % ROWS == 0 && Shape::KEY_UNIT % STEP == 0", "Shape::QUERY_UNIT % ROWS == 0"}});
+    ExpectWrong({{"!Shape::CAUSAL || key <= query);", "true) || key >= KEYS_OF(*this);"}});
 }
 
 TEST_F(PlantedAttention, WhatWasSummedIsNotScaled) {
@@ -50,8 +50,8 @@ TEST_F(PlantedAttention, GradientIsOfSomethingElse) {
     ExpectWrong({{"if constexpr (FIRST) along2.add(slopes, own2, stage);",
                   "if constexpr (FIRST) along1.add(slopes, own1, stage);"}});
     ExpectWrong({{"bases[STEP + column]", "bases[column]"}});
-    ExpectWrong({{"rows.numbers + head * (int64_t)(2 * Shape::QUERIES)", "rows.numbers"}});
-    ExpectWrong({{"i / STEP * Shape::QUERIES + query", "query"}});
+    ExpectWrong({{"rows.numbers + head * (int64_t)(2 * QUERIES_OF(rule))", "rows.numbers"}});
+    ExpectWrong({{"i / STEP * QUERIES_OF(rule) + query", "query"}});
 }
 
 // Two blocks of queries have numbers for the two blocks of keys.
@@ -106,8 +106,9 @@ TEST_F(PlantedAttention, NumbersOfDropoutAreExchangedWrongly) {
 TEST_F(PlantedAttention, BitsOfDropoutAreOfOthers) {
     const std::string drops = "; scale = 0.25, p = 0.5, key = \"k\"";
     Use({{2, 1, 37, 68, 16, 16}, drops, "", "", true});
-    ExpectWrong({{"rule.bits + head * DropoutBits<Shape>::OF_HEAD", "rule.bits"}});
-    ExpectWrong({{"word * (int64_t)Shape::QUERIES + query : 0", "(word ^ 1) * (int64_t)Shape::QUERIES + query : 0"}});
+    ExpectWrong({{"rule.bits + head * rule.bits_of_head()", "rule.bits"}});
+    ExpectWrong(
+        {{"word * (int64_t)QUERIES_OF(rule) + query : 0", "(word ^ 1) * (int64_t)QUERIES_OF(rule) + query : 0"}});
     ExpectWrong({{"place(min(query + 8, last), other)], other", "place(min(query, last), other)], other"}});
     ExpectWrong({{"own % 64 / 2 + lane / 4 % 4", "own % 64 / 2"}});
     ExpectWrong({{"bits.x) >> i / 2 * 4 & 1", "bits.x) >> i / 2 * 2 & 1"}});

@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 2) train_step_k03(c
     Rule rule = {};
     rule.scale = 0.25f;
     rule.kept = 1.1111111640930176f;
-    rule.bits = (uint32_t *)b4 + (lead * 3 + head) * DropoutBits<Shape>::OF_HEAD;
+    rule.bits = (uint32_t *)b4 + (lead * 3 + head) * rule.bits_of_head();
     rule.p = 0.10000000149011612f;
     rule.seed = *b1;
     rule.iteration = *b2;
@@ -107,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k14(const uin
     Rule rule = {};
     rule.scale = 0.25f;
     rule.kept = 1.1111111640930176f;
-    rule.bits = (uint32_t *)b4 + (lead * 3 + head) * DropoutBits<Shape>::OF_HEAD;
+    rule.bits = (uint32_t *)b4 + (lead * 3 + head) * rule.bits_of_head();
     if (by_keys) {
         KeyWalk walk;
         walk.rule = rule;

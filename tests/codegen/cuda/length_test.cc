@@ -84,6 +84,13 @@ const char attention[] = R"(  input %q : f16[N, 2, COLS, 24]
   result dv = %dv
 )";
 
+// Two lengths, which no kernel of attention takes.
+const char cross[] = R"(  input %q : f16[N, 2, COLS, 24]
+  input %k : f16[N, 2, 2 * COLS, 24]
+  %y, %sums = attention(%q, %k, %k) : f16[N, 2, COLS, 24], f32[N, 2, COLS, 1]
+  result y = %y
+)";
+
 // What surrounds attention: rows of all positions, their statistics, the gradient of a weight.
 const char block[] = R"(  input %x : f32[N, COLS, 24]
   input %w : f32[24, 40]
@@ -160,7 +167,7 @@ const std::vector<Heads> other = {
 const std::vector<Heads> dropped = {
     {"f16", 2, 1, "COLS", "COLS", 16, 16, causal + drops, "", true},
     {"tf32", 1, 1, "COLS", "COLS", 160, 160, wide + drops, "", true},
-    {"f16", 2, 1, "40", "COLS", 8, 8, scale + drops, "", true},
+    {"f16", 2, 1, "12", "COLS", 8, 8, scale + drops, "", true},
 };
 
 class Length : public CudaRunTest {
@@ -240,6 +247,17 @@ TEST_F(Length, PartsOfATransformer) {
             }
 }
 
+TEST_F(Length, OneLengthIsAKernelTwoAreProducts) {
+    const auto attends = [&](const char *body) {
+        const Module *m = PlannedForCuda(AsGraph(OfT(body, 1)));
+        return m && Print(m).find("attend(") != std::string::npos;
+    };
+    EXPECT_TRUE(attends(attention));
+    EXPECT_FALSE(attends(cross));
+    run_length = 33;
+    Check(AsGraph(OfT(cross, 1)), {2}, 1e-2);
+}
+
 TEST_F(Length, BitsOfATransformerAreThoseOfAFixedLength) {
     for (const char *body : {attention, block})
         for (int unit : {1, 8}) SameAsFixed(body, unit, {8, 64, 200}, 3, true);
@@ -265,9 +283,10 @@ TEST_F(Length, AttentionWithDropout) {
 // A fixed length keeps its bits of dropout.
 TEST_F(Length, DropoutHasTheBitsOfAFixedLength) {
     for (const Heads &c : dropped)
-        for (int unit : {1, 4})
-            SameAs([&](int64_t t) { return Both(c, static_cast<int>((t + 63) / 64 * 2)); }, Both(c, 0), unit,
-                   {8, 64, 100}, 2);
+        for (int unit : {1, 4}) {
+            const auto fixed = [&](int64_t t) { return Both(c, static_cast<int>((t + 63) / 64 * 2)); };
+            SameAs(fixed, Both(c, 0), unit, {unit, 64, 100}, 2);
+        }
 }
 
 TEST_F(Length, KeysOfAFixedNumberKeepTheBitsOfDropout) {

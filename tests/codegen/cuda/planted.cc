@@ -5,9 +5,11 @@ void Planted::SetUp() {
     if (TestDriver::Asked()) GTEST_SKIP() << "a GPU would not say what is wrong";
 }
 
-void Planted::Use(const std::string &body, int64_t n, int arch) {
+void Planted::Use(const std::string &body, int64_t n, int arch) { UseModule(Text(body), n, arch); }
+
+void Planted::UseModule(const std::string &text, int64_t n, int arch) {
     n_ = n, arch_ = arch;
-    m_ = PlannedForCuda(Text(body));
+    m_ = PlannedForCuda(text);
     ASSERT_NE(m_, nullptr);
     cuda_ = Emit(m_);
     ASSERT_NE(cuda_, nullptr);

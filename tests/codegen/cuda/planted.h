@@ -21,6 +21,7 @@ class Planted : public CudaRunTest {
     void SetUp() override;
 
     void Use(const std::string &body, int64_t n, int arch);
+    void UseModule(const std::string &text, int64_t n, int arch);
 
     // The source with |changes|; each text is there.
     std::string Changed(const std::vector<Change> &changes);

@@ -122,6 +122,39 @@ TEST_F(PlantedAttention, BitsOfDropoutAreOfOthers) {
     ExpectWrong({{"place(min(query + 8, last), other)], other % 64 / 2", "place(min(query + 8, last), other)], 0"}});
 }
 
+// Of T keys, where two heads of T queries share them.
+TEST_F(PlantedAttention, TheGradientDrawsOtherNumbers) {
+    const std::string body = R"(func infer {
+  input %seed : i64
+  input %step : i64
+  input %q : f16[N, 2, T, 16]
+  input %k : f16[N, 1, T, 16]
+  input %g : f16[N, 2, T, 16]
+  %y, %l = attend(%q, %k, %k, %seed, %step; scale = 0.25, p = 0.5, key = "k") : f32[N, T, 32], f32[N, 2, T, 1]
+  %r = cast(%y) : f16[N, T, 32]
+  %a, %b, %c = attend_grad(%g, %q, %k, %k, %r, %l, %seed, %step; scale = 0.25, p = 0.5, key = "k")
+      : f32[N, T, 32], f32[N, T, 16], f32[N, T, 16]
+  result a = %a
+  result b = %b
+  result c = %c
+}
+)";
+    run_length = 20;
+    tolerance_ = 6e-3;
+    const auto use = [&](const char *unit) {
+        UseModule("module \"core\" stage lower {\n  length 1024 unit " + std::string(unit) + "\n}\n" + body, 1, 80);
+        ExpectRight();
+        ExpectWrong({{"by.row = rule.row + head * (int64_t)QUERIES_OF(rule);", ""}});
+        ExpectWrong({{"rule.key_count = (int)(t);", "rule.key_count = 19;"}});
+    };
+    use("4");
+    ExpectWrong({{">> g % 4 & 0x11111111u) << i", ">> (g ^ 1) % 4 & 0x11111111u) << i"}});
+    ExpectWrong({{"(g / 4 * 4 + i) * 4 + q)", "(g / 4 * 4 + (i ^ 1)) * 4 + q)"}});
+    use("1");
+    ExpectWrong({{"KEYS_OF(*this) + key) << (4 * j + i)", "KEYS_OF(*this) + key) << (4 * j + (i ^ 1))"}});
+    run_length = 1;
+}
+
 TEST_F(PlantedAttention, MaskIsReadElsewhere) {
     Use({{2, 1, 37, 70, 16, 16}, "; scale = 0.25", "f32[2, 37, 70]"});
     ExpectWrong({{"x += added[query * mask_row + key * mask_column];", "x += added[query * mask_row];"}});

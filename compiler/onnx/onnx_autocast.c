@@ -113,6 +113,10 @@ static amp_status rewrite(Autocast *a, amp_error *err) {
 static amp_status work(Autocast *a, const Source *measured, amp_error *err) {
     AMP_TRY(onnx_read(a->name, &a->arena, &a->model, err));
     AMP_TRY(onnx_index(&a->model, &a->arena, &a->index, err));
+    if (a->model.functions.len) { /* what calls differ in is decided by call */
+        AMP_TRY(onnx_inline_functions(&a->model, &a->arena, err));
+        AMP_TRY(onnx_index(&a->model, &a->arena, &a->index, err));
+    }
     if (a->options->opset) AMP_TRY(onnx_raise_opset(&a->model, &a->index, a->options->opset, &a->arena, err));
     AMP_TRY(solve(a, err));
     AMP_TRY(find_ranges(a, measured, err));

@@ -8,6 +8,7 @@
 #include "amp/onnx.h"
 #include "base/text.h"
 #include "onnx/decide.h"
+#include "onnx/inline.h"
 #include "onnx/onnx.h"
 #include "onnx/opset.h"
 #include "onnx/ranges.h"

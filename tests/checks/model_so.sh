@@ -104,6 +104,6 @@ expect 'libamp.a exports what its headers declare' \
     "$(declared runtime/include/amp/{amp,cpu,cuda,data,inspect,serve,train,weights}.h base/include/amp/base.h)" "$(exported "$bin/runtime/libamp.a")"
 expect 'libamp_comm.a exports what amp/comm.h declares' \
     "$(declared runtime/include/amp/comm.h base/include/amp/base.h)" "$(exported "$bin/runtime/comm/libamp_comm.a")"
-expect 'libampc.a exports what amp/compile.h declares' \
-    "$(declared compiler/include/amp/{analyze,compile,trace}.h base/include/amp/base.h)" "$(exported "$bin/compiler/libampc.a")"
+expect 'libampc.a exports what its headers declare' \
+    "$(declared compiler/include/amp/{analyze,compile,onnx,trace}.h base/include/amp/base.h)" "$(exported "$bin/compiler/libampc.a")"
 finish

@@ -44,10 +44,14 @@ class GuardedMemory {
     size_t size_, mapped_;
 };
 
+// T of every run; 1: models have no T.
+inline int64_t run_length = 1;
+
 inline int64_t EvalDim(const amp_model_dim &d, int64_t n) {
     int64_t product = d.mul;
     for (int i = 0; i < d.of_n; i++) product *= n;
-    return d.of_n ? product / d.div : product;
+    for (int i = 0; i < d.of_t; i++) product *= run_length;
+    return d.of_n || d.of_t ? product / d.div : product;
 }
 inline int64_t Up32(int64_t v) { return (v + 31) / 32 * 32; }
 

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "ir/interp/interp.h"
 #include "passes/passes.h"
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 #include "targets/target.h"
 
 class LengthTest : public testing::Test {

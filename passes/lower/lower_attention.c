@@ -132,7 +132,7 @@ static void lower_to_attend(Lowering *l, const Attention *a) {
     Val in[9] = {with_heads(l, a, a->q), with_heads(l, a, a->k), with_heads(l, a, a->v)};
     const int n = add_mask_and_counters(l, a, in, 3);
     /* no dim says how many words of bits T keys take */
-    const bool keeps = a->p > 0.0 && !is_long(ir_shape(l->f, a->k), 2) &&
+    const bool keeps = a->p > 0.0 && !is_sized(ir_shape(l->f, a->k), 2) &&
                        target_with_sums(l->c->options->target, l->f->module)->keeps_dropout;
     const Op *o = attend_op(l, a, keeps ? OP_attend_drop : OP_attend, in, n);
     give_heads(l, a, 0, o->out[0]);

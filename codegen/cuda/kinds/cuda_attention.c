@@ -66,7 +66,9 @@ static void declare_shape(CudaKernel *ck, const AttentionPlan *p) {
     emit_line(&ck->e, "typedef AttentionShape<%s, %lld, %lld, %lld, %lld, %d, %s%s> Shape;", p->factors->name,
               fixed_length(p->queries), fixed_length(p->keys), (long long)p->width, (long long)p->v_width,
               p->copy_bytes, p->causal ? "true" : "false", units);
-    emit_line(&ck->e, "typedef ScoreRule<Shape, %s, %s> Rule;", mask_kind(ck->w, p), p->drops ? "true" : "false");
+    const bool draws_again = p->gradient && p->drops && p->at.bits < 0 && !dim_varies(p->keys);
+    emit_line(&ck->e, "typedef ScoreRule<Shape, %s, %s%s> Rule;", mask_kind(ck->w, p), p->drops ? "true" : "false",
+              draws_again ? ", false" : "");
 }
 
 /* The bits of a head: a result of attention, an operand of its gradient. */

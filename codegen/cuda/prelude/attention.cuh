@@ -240,9 +240,9 @@ enum AttentionMask { MASK_NONE, MASK_ADDED, MASK_CHOOSES };
 #define KEYS_OF(rule) (Shape::KEYS ? Shape::KEYS : (rule).key_count)
 
 /* What is done to the scores of one head of queries; where they are known, fields are constants. */
-template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
-    /* The gradient has bits of dropout; where the number of keys is an argument it draws them again. */
-    static constexpr bool HAS_BITS = DROPS && Shape::KEYS != 0, DRAWS_AGAIN = DROPS && Shape::KEYS == 0;
+template <class Shape, AttentionMask MASK, bool DROPS, bool KEEPS = Shape::KEYS != 0> struct ScoreRule {
+    /* The gradient has bits of dropout, or draws them again: always if the number of keys is an argument. */
+    static constexpr bool HAS_BITS = DROPS && KEEPS, DRAWS_AGAIN = DROPS && !KEEPS;
     int query_count, key_count; /* where they are arguments */
     float scale;
     const float *added; /* the mask; mask_row and mask_column are its strides in elements */

@@ -263,6 +263,11 @@ TEST_F(Length, BitsOfATransformerAreThoseOfAFixedLength) {
         for (int unit : {1, 8}) SameAsFixed(body, unit, {8, 64, 200}, 3, true);
 }
 
+// Neither keeps the bits: the gradient draws again.
+TEST_F(Length, BitsOfDropoutAreThoseOfAFixedLength) {
+    SameAsFixed(With(attention, "true)", "true, p = 0.25, key = \"a\")"), 8, {16}, 3, true);
+}
+
 // About the edges of tiles.
 TEST_F(Length, Attention) {
     for (const Heads &c : self) CheckHeads(c, 1, {1, 7, 16, 33, 64, 200}, 2);

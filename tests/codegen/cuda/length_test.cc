@@ -275,20 +275,23 @@ TEST_F(Length, Attention) {
 }
 
 TEST_F(Length, AttentionHasTheBitsOfAFixedLength) {
-    for (const Heads &c : self) SameAsFixed(Both(c, 0), 1, SomeOf<int64_t>({64, 7, 200}), 2);
-    for (const Heads &c : other) SameAsFixed(Both(c, 0), 1, SomeOf<int64_t>({33, 64, 200}), 2);
+    unsigned number = 0;
+    for (const Heads &c : self)
+        if (IsTried(number++, 2)) SameAsFixed(Both(c, 0), 1, SomeOf<int64_t>({64, 7, 200}), 2);
+    for (const Heads &c : other)
+        if (IsTried(number++, 2)) SameAsFixed(Both(c, 0), 1, SomeOf<int64_t>({33, 64, 200}), 2);
     for (int unit : {8, 128}) SameAsFixed(Both(self[0], 0), unit, {128}, 2);
 }
 
 TEST_F(Length, AttentionWithDropout) {
     for (const Heads &c : dropped)
-        for (int unit : {1, 4}) CheckHeads(c, unit, {1, 7, 16, 64, 100}, 2);
+        for (int unit : SomeOf<int>({4, 1})) CheckHeads(c, unit, {1, 7, 16, 64, 100}, 2);
 }
 
 // A fixed length keeps its bits of dropout.
 TEST_F(Length, DropoutHasTheBitsOfAFixedLength) {
     for (const Heads &c : dropped)
-        for (int unit : {1, 4}) {
+        for (int unit : SomeOf<int>({1, 4})) {
             const auto fixed = [&](int64_t t) { return Both(c, static_cast<int>((t + 63) / 64 * 2)); };
             SameAs(fixed, Both(c, 0), unit, {unit, 64, 100}, 2);
         }

@@ -83,7 +83,7 @@ std::vector<Case> Cases() {
               "reshape_3.grad: reshape + transpose + attention_grad; reshape: reshape + transpose + attention_grad, 64",
               "attention.grad.query: attention_grad + reshape + transpose, and 1 more, 64 products of 8 x 8 x 8"},
              kHeads + "    seen = attention(q, k, v)\n" + kJoined,
-             128},
+             32},
             {"batches",
              "bf16 { }",
              "",

@@ -16,7 +16,7 @@ typedef struct Parts {
 /* T in place of its number, and back. */
 static Dim with_t(Dim d) {
     Dim t = {.mul = d.mul, .div = dim_varies(d) ? d.div : 1, .n = d.n, .t = (uint8_t)(d.t + d.sized)};
-    for (int i = 0; i < d.sized; i++) t.div *= d.number;
+    t.div *= dim_given(d);
     return dim_varies(t) ? dim_divided(t, 1) : d;
 }
 

@@ -248,10 +248,7 @@ static Item slice_to_size(GraphCall *c, const BatchMove *m, Dim from, Dim to) {
 }
 
 /* T itself, or at least T: it has the places that T has. */
-static bool is_length(Dim d) {
-    const int64_t number = d.sized ? d.number : 1;
-    return d.t + d.sized == 1 && (dim_varies(d) ? d.div == 1 : d.mul % number == 0);
-}
+static bool is_length(Dim d) { return d.t + d.sized == 1 && (dim_varies(d) ? d.div == 1 : d.mul % dim_given(d) == 0); }
 
 static Item slice_batch(GraphCall *c, const BatchMove *m) {
     const Dim size = operand(c)->shape.d[m->dim];

@@ -660,6 +660,7 @@ bool dim_varies(Dim d);                /* it depends on N or T */
 bool dim_is_sized(Dim d);              /* or would, if T had no number: what decides the order of a sum asks this, */
 int64_t dim_assumed(Dim d, int64_t n); /* or for this size: at batch |n| and ASSUMED_T, whatever number T was given */
 Dim dim_sized(int64_t number);         /* T, which has this number */
+int64_t dim_given(Dim d);              /* the factor that T's number is in mul; 1: it is in none */
 Dim dim_divided(Dim d, int64_t by);    /* without a remainder */
 Dim dim_quotient(Dim d, Dim by);       /* the same; |by| has no power of N or T that |d| has not */
 bool dim_equal(Dim a, Dim b);          /* sized or not */

@@ -78,10 +78,15 @@ int64_t dim_assumed(Dim d, int64_t n) {
     return (int64_t)(dim_varies(d) ? count / (double)d.div : count);
 }
 
+int64_t dim_given(Dim d) {
+    int64_t given = 1;
+    for (int i = 0; i < d.sized; i++) given *= d.number;
+    return given;
+}
+
 /* With T's number as a factor: 256 as 4 * T=64, 4 as T=64 / 16. */
 static void sized_print(Text *t, Dim d) {
-    int64_t length = 1;
-    for (int i = 0; i < d.sized; i++) length *= d.number;
+    const int64_t length = dim_given(d);
     const int64_t by = length / greatest_common_divisor(length, d.mul), mul = d.mul * by / length, div = by;
     const char *times = "";
     if (mul != 1) text_printf(t, "%lld", (long long)mul), times = " * ";

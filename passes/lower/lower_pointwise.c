@@ -272,9 +272,7 @@ static Val elements_before(Lowering *l, int64_t each) {
 /* Of a sample; of T more than a call has, so that ranks whose T differ draw no number twice. */
 static int64_t elements_along(Dim d) {
     enum { ABOVE_T = 1 << 16 };
-    int64_t number = 1, count = d.mul;
-    for (int i = 0; i < d.sized; i++) number *= d.number;
-    count /= greatest_common_divisor(count, number);
+    int64_t count = d.mul / greatest_common_divisor(d.mul, dim_given(d));
     for (int i = 0; i < d.t + d.sized; i++) count *= ABOVE_T;
     return count;
 }

@@ -16,7 +16,7 @@ static double elements_at(const Func *f, Val v, int64_t n) {
     double all = (double)e.mul, parts = (double)e.div;
     for (int i = 0; i < s->rank; i++) {
         for (int k = 0; k < s->d[i].t + s->d[i].sized; k++) all *= ASSUMED_T;
-        for (int k = 0; k < s->d[i].sized; k++) parts *= (double)s->d[i].number;
+        parts *= (double)dim_given(s->d[i]);
     }
     double count = all / parts;
     for (int i = 0; i < e.batches; i++) count *= (double)n;

@@ -56,11 +56,7 @@ static void split_product(Func *f, Op *o, int64_t parts) {
 /* ---- sums down the rows ------------------------------------------------------------------------------------------ */
 
 /* As a multiple of N, and of T, be it a number or not. */
-static bool is_whole(Dim rows) {
-    int64_t number = 1;
-    for (int i = 0; i < rows.sized; i++) number *= rows.number;
-    return rows.div == 1 && rows.mul % number == 0;
-}
+static bool is_whole(Dim rows) { return rows.div == 1 && rows.mul % dim_given(rows) == 0; }
 
 /* A sum of [.., C] over all rows; each sample has |per_sample| rows. */
 static bool is_column_sum(const Func *f, const Op *o, Dim *per_sample) {

@@ -1,5 +1,8 @@
-/* check.c: what is checked of each message when it has been read: tensors and their external data, attributes. */
+/* check.c: what is checked of each message when it has been read: tensors and their external data, attributes, sizes,
+ * opsets. */
 #include "onnx/reader.h"
+
+#include <stdlib.h>
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
@@ -188,9 +191,48 @@ static amp_status check_attribute(const Reader *r, const Frame *frame, OnnxAttri
     return AMP_OK;
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* Which of two would hold depends on who reads them. */
+static amp_status check_names(const Reader *r, const Frame *frame, const OnnxAttributes *list) {
+    const char **names = arena_array(r->arena, const char *, list->len);
+    for (int i = 0; i < list->len; i++) names[i] = list->data[i].name;
+    if (list->len) qsort(names, (size_t)list->len, sizeof *names, by_text);
+    for (int i = 1; i < list->len; i++)
+        if (!strcmp(names[i - 1], names[i]))
+            return onnx_reader_fail(r, frame, frame->at, "two attributes have the name '%s'; a name has one value",
+                                    names[i]);
+    return AMP_OK;
+}
+
+/* ---- models and functions ---------------------------------------------------------------------------------------- */
+
+static int by_domain(const void *a, const void *b) {
+    const char *x = (*(const OnnxOpset *const *)a)->domain, *y = (*(const OnnxOpset *const *)b)->domain;
+    return strcmp(onnx_is_default_domain(x) ? "" : x, onnx_is_default_domain(y) ? "" : y);
+}
+
+static amp_status check_opsets(const Reader *r, const Frame *frame, const OnnxOpsets *list) {
+    const OnnxOpset **sorted = arena_array(r->arena, const OnnxOpset *, list->len);
+    for (int i = 0; i < list->len; i++) sorted[i] = &list->data[i];
+    if (list->len) qsort(sorted, (size_t)list->len, sizeof *sorted, by_domain);
+    for (int i = 1; i < list->len; i++)
+        if (!by_domain(&sorted[i - 1], &sorted[i]) && sorted[i - 1]->version != sorted[i]->version)
+            return onnx_reader_fail(r, frame, frame->at,
+                                    "domain '%s' is imported in versions %lld and %lld; state the one that its nodes "
+                                    "are of",
+                                    sorted[i]->domain, (long long)sorted[i - 1]->version,
+                                    (long long)sorted[i]->version);
+    return AMP_OK;
+}
+
+static amp_status check_function(const Reader *r, const Frame *frame, const OnnxFunction *f) {
+    AMP_TRY(check_names(r, frame, &f->defaults));
+    return check_opsets(r, frame, &f->opsets);
+}
 
 static amp_status check_model(const Reader *r, const Frame *frame, const OnnxModel *model) {
+    AMP_TRY(check_opsets(r, frame, &model->opsets));
     if (!model->graph)
         return onnx_reader_fail(r, frame, 0, "has no graph; it is no ONNX model, or is empty: export it again");
     if (model->ir_version < 1)
@@ -206,9 +248,14 @@ static amp_status check_dim(const Reader *r, const Frame *frame, const OnnxDim *
                             (long long)dim->value);
 }
 
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
 amp_status onnx_check_message(Reader *r, const Frame *frame) {
     if (frame->type == &onnx_tensor_message) return check_tensor(r, frame, frame->message);
     if (frame->type == &onnx_attribute_message) return check_attribute(r, frame, frame->message);
+    if (frame->type == &onnx_node_message)
+        return check_names(r, frame, &((const OnnxNode *)frame->message)->attributes);
+    if (frame->type == &onnx_function_message) return check_function(r, frame, frame->message);
     if (frame->type == &onnx_dim_message) return check_dim(r, frame, frame->message);
     if (frame->type == &onnx_model_message) return check_model(r, frame, frame->message);
     return AMP_OK;

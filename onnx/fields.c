@@ -156,13 +156,13 @@ static const Field node_fields[] = {
     FIELD(8, "overload", NAME, OnnxNode, overload),
     INNER(9, "metadata_props", MESSAGES, OnnxNode, metadata, prop_message),
 };
-static const Message node_message =
+const Message onnx_node_message =
     MESSAGE_OF("NodeProto", OnnxNode, node_fields, HAS(OnnxNode), NOWHERE, offsetof(OnnxNode, name));
 
 /* ---- graphs and models ------------------------------------------------------------------------------------------- */
 
 static const Field graph_fields[] = {
-    INNER(1, "node", MESSAGES, OnnxGraph, nodes, node_message),
+    INNER(1, "node", MESSAGES, OnnxGraph, nodes, onnx_node_message),
     FIELD(2, "name", NAME, OnnxGraph, name),
     INNER(5, "initializer", MESSAGES, OnnxGraph, initializers, onnx_tensor_message),
     INNER(11, "input", MESSAGES, OnnxGraph, inputs, value_info_message),
@@ -178,7 +178,7 @@ static const Field function_fields[] = {
     FIELD(4, "input", NAMES, OnnxFunction, inputs),
     FIELD(5, "output", NAMES, OnnxFunction, outputs),
     FIELD(6, "attribute", NAMES, OnnxFunction, attributes),
-    INNER(7, "node", MESSAGES, OnnxFunction, nodes, node_message),
+    INNER(7, "node", MESSAGES, OnnxFunction, nodes, onnx_node_message),
     INNER(9, "opset_import", MESSAGES, OnnxFunction, opsets, opset_message),
     FIELD(10, "domain", NAME, OnnxFunction, domain),
     INNER(11, "attribute_proto", MESSAGES, OnnxFunction, defaults, onnx_attribute_message),
@@ -186,8 +186,8 @@ static const Field function_fields[] = {
     FIELD(13, "overload", NAME, OnnxFunction, overload),
     INNER(14, "metadata_props", MESSAGES, OnnxFunction, metadata, prop_message),
 };
-static const Message function_message = MESSAGE_OF("FunctionProto", OnnxFunction, function_fields, HAS(OnnxFunction),
-                                                   NOWHERE, offsetof(OnnxFunction, name));
+const Message onnx_function_message = MESSAGE_OF("FunctionProto", OnnxFunction, function_fields, HAS(OnnxFunction),
+                                                 NOWHERE, offsetof(OnnxFunction, name));
 
 static const Field model_fields[] = {
     FIELD(1, "ir_version", INT64, OnnxModel, ir_version),
@@ -198,7 +198,7 @@ static const Field model_fields[] = {
     INNER(7, "graph", MESSAGE, OnnxModel, graph, onnx_graph_message),
     INNER(8, "opset_import", MESSAGES, OnnxModel, opsets, opset_message),
     INNER(14, "metadata_props", MESSAGES, OnnxModel, metadata, prop_message),
-    INNER(25, "functions", MESSAGES, OnnxModel, functions, function_message),
+    INNER(25, "functions", MESSAGES, OnnxModel, functions, onnx_function_message),
 };
 const Message onnx_model_message = MESSAGE_OF("ModelProto", OnnxModel, model_fields, HAS(OnnxModel), NOWHERE, NOWHERE);
 

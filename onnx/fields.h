@@ -42,8 +42,8 @@ struct Message {
     uint8_t field_count;
 };
 
-extern const Message onnx_model_message, onnx_graph_message, onnx_tensor_message, onnx_attribute_message,
-    onnx_dim_message;
+extern const Message onnx_model_message, onnx_graph_message, onnx_function_message, onnx_node_message,
+    onnx_tensor_message, onnx_attribute_message, onnx_dim_message;
 
 /* The struct of any VEC, copied in and out. */
 typedef struct AnyVec {

@@ -83,7 +83,7 @@ int64_t autocast_weight_bytes(const Autocast *a) {
 /* In the low type, alone or beside what it was. */
 bool autocast_is_converted(const Autocast *a, int32_t value) {
     const OnnxDecisions *d = &a->decisions;
-    if (a->ranges[value].largest == 0.0 || a->solution.types[value].dtype == a->low) return false;
+    if (!onnx_is_float(a->solution.types[value].dtype) || a->solution.types[value].dtype == a->low) return false;
     const OnnxValue *v = &a->index.values[value];
     const bool is_constant = v->producer != ONNX_NONE && !strcmp(a->index.nodes[v->producer].node->op_type, "Constant");
     if (!v->initializer && !v->sparse && !is_constant) return false;

@@ -52,11 +52,11 @@ SMALL = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "n
          "vocab_size": 500}
 
 
-def bert():
+def bert(**sizes):
     from transformers import BertConfig, BertModel
     mask = torch.ones(2, 16, dtype=torch.int64)
     mask[1, 9:] = 0
-    return First(BertModel(BertConfig(**SMALL)), "input_ids", "attention_mask"), (tokens(), mask), {0: "N", 1: "T"}
+    return First(BertModel(BertConfig(**sizes)), "input_ids", "attention_mask"), (tokens(), mask), {0: "N", 1: "T"}
 
 
 def gpt2():
@@ -85,12 +85,13 @@ FAMILIES = {
     "efficientnet_b0": image("efficientnet_b0"),
     "convnext_tiny": image("convnext_tiny"),
     "vit_b_16": image("vit_b_16"),
-    "bert": bert,
+    "bert": lambda: bert(**SMALL),
     "gpt2": gpt2,
     "llama": llama,
     "whisper": whisper,
     "lstm": lambda: (Recurrent(), (torch.randn(2, 7, 24),), {0: "N", 1: "T"}),
 }
+FULL_SIZE = {"bert_base": bert}
 # What the legacy exporter cannot export: masks of transformers have ops without a legacy form.
 WITHOUT_LEGACY = {"gpt2", "llama"}
 
@@ -109,7 +110,7 @@ def network(family, calibrated=True):
     """The module, its inputs, and which of their dims vary, by name."""
     torch.manual_seed(3)
     torch.backends.mha.set_fastpath_enabled(False)  # one op without an ONNX form
-    module, inputs, dims = FAMILIES[family]()
+    module, inputs, dims = {**FAMILIES, **FULL_SIZE}[family]()
     for name, parameter in module.named_parameters():
         if name.endswith("layer_scale"):  # 1e-6 at first, which hides the block
             torch.nn.init.constant_(parameter, 0.5)

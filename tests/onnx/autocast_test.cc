@@ -66,6 +66,7 @@ TEST_F(AutocastTest, CountsAndReports) {
     EXPECT_EQ(counts_.casts, 1);
     EXPECT_EQ(counts_.weight_bytes_before, 64);
     EXPECT_EQ(counts_.weight_bytes, 32);
+    EXPECT_EQ(counts_.weights, 1) << "of zeros, too";
     // at N = 32: x 128, t 128, y 128 elements of 4 bytes, t and y again as they are read, w; then x, t in 2
     EXPECT_EQ(counts_.moved_bytes_before, 4 * (128 + 16 + 128 + 128 + 128));
     EXPECT_EQ(counts_.moved_bytes, 2 * (128 + 16 + 128) + (2 + 4) * 128 + 4 * (128 + 128));

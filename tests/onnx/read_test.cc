@@ -227,6 +227,23 @@ TEST(OnnxRead, AttributesThatAreWrong) {
     EXPECT_EQ(onnx_attribute_int(&r.model.graph->nodes.data[0], "a", 0), 4);
 }
 
+TEST(OnnxRead, WhatIsThereTwice) {
+    const Bytes a = IntAttribute("a", 1), b = IntAttribute("b", 1);
+    const std::string twice = "two attributes have the name 'a'; a name has one value";
+    ExpectRefused(With(Node("Relu", {"x"}, {"y"}, "n").Put(5, a).Put(5, b).Put(5, a)),
+                  "model.graph.node[0] 'n': " + twice);
+    const Bytes good = Model(Graph({Node("Relu", {"x"}, {"y"}).Put(5, a).Put(5, b)})), f = Bytes().Text(1, "f");
+    EXPECT_EQ(Reading(good.text).status, AMP_OK);
+    ExpectRefused(Bytes(good).Put(25, Bytes(f).Put(11, a).Put(11, a)), "model.functions[0] 'f': " + twice);
+    // Versions of a domain, which has two names; the same version again says nothing else.
+    const auto imports = [](const char *domain, int64_t version) { return Bytes().Text(1, domain).Int(2, version); };
+    EXPECT_EQ(Reading(Bytes(good).Put(8, imports("ai.onnx", 17)).text).status, AMP_OK);
+    ExpectRefused(Bytes(good).Put(8, imports("m", 1)).Put(8, imports("ai.onnx", 18)),
+                  "domain 'ai.onnx' is imported in versions 17 and 18; state the one that its nodes are of");
+    ExpectRefused(Bytes(good).Put(25, Bytes(f).Put(9, imports("m", 2)).Put(9, imports("m", 1))),
+                  "model.functions[0] 'f': domain 'm' is imported in versions 2 and 1");
+}
+
 TEST(OnnxRead, SizesThatAreWrong) {
     ExpectRefused(Model(Graph({}, {}, {}).Put(11, Info("x", 1, {"-1"}))),
                   "model.graph.input[0] 'x'.type.tensor_type.shape.dim[0]: a size is -1; sizes are from 0 on, and one "

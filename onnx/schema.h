@@ -54,7 +54,7 @@ typedef struct OnnxVariable {
     int8_t default_variable; /* -1: none */
 } OnnxVariable;
 
-enum { ONNX_PARAMS = 12, ONNX_VARIABLES = 6 };
+enum { ONNX_PARAMS = 18, ONNX_VARIABLES = 6 };
 
 typedef struct OnnxSchema {
     const char *op;

@@ -178,7 +178,7 @@ static const OnnxRule rules[] = {
      "MeanVarianceNormalization Mish Neg Normalizer Not QuantizeLinear RMSNormalization RandomNormalLike "
      "RandomUniformLike Reciprocal Relu ReverseSequence RotaryEmbedding Round Scaler ScatterElements ScatterND Selu "
      "Shrink Sigmoid Sign Sin Sinh Softmax Softplus Softsign Sqrt SwiGLU Swish Tan Tanh TensorScatter ThresholdedRelu "
-     "Trilu FastGelu QuickGelu BiasGelu SkipLayerNormalization SkipSimplifiedLayerNormalization",
+     "Trilu FastGelu QuickGelu BiasGelu BiasAdd GroupNorm SkipGroupNorm",
      shape_same},
     {"Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min "
      "Mod Mul Or PRelu Pow Sub Sum Where Xor",

@@ -235,7 +235,32 @@ static void say_cache(OnnxSolver *s, int32_t node, int output, int past, OnnxVal
     onnx_say_shape(s, node, output, 4, dims);
 }
 
+/* Of com.microsoft, with the projections inside. */
+static void shape_projected_attention(OnnxSolver *s, int32_t node) {
+    OnnxValueShape in = onnx_input_shape(s, node, 0), weights = onnx_input_shape(s, node, 1);
+    if (in.rank != 3) return;
+    OnnxSize dims[3] = {in.dims[0], in.dims[1], onnx_size_unknown()};
+    if (weights.rank == 2 && !onnx_attribute(s->index->nodes[node].node, "qkv_hidden_sizes"))
+        dims[2] = onnx_size_divide(sizes(s), weights.dims[1], onnx_size(3));
+    onnx_say_shape(s, node, 0, 3, dims);
+}
+
+/* The same without them: what is made of values, or with all three in one operand, is not known. */
+static void shape_heads(OnnxSolver *s, int32_t node) {
+    OnnxValueShape q = onnx_input_shape(s, node, 0), v = onnx_input_shape(s, node, 2);
+    const bool shares_heads = strcmp(s->index->nodes[node].node->op_type, "MultiHeadAttention") != 0;
+    if (q.rank != 3) return;
+    OnnxSize dims[3] = {q.dims[0], q.dims[1], onnx_size_unknown()};
+    if (v.rank == 3) dims[2] = shares_heads ? q.dims[2] : v.dims[2];
+    if (v.rank == 4) dims[2] = onnx_size_mul(sizes(s), v.dims[1], v.dims[3]);
+    onnx_say_shape(s, node, 0, 3, dims);
+}
+
 static void shape_attention(OnnxSolver *s, int32_t node) {
+    if (!onnx_is_default_domain(s->index->nodes[node].node->domain)) {
+        shape_projected_attention(s, node);
+        return;
+    }
     OnnxValueShape q = onnx_input_shape(s, node, 0), k = onnx_input_shape(s, node, 1), v = onnx_input_shape(s, node, 2);
     OnnxSize heads = onnx_size(onnx_int_of(s, node, "q_num_heads", 1));
     OnnxSize shared = onnx_size(onnx_int_of(s, node, "kv_num_heads", 1));
@@ -247,6 +272,20 @@ static void shape_attention(OnnxSolver *s, int32_t node) {
     onnx_say_shape(s, node, 0, q.rank, dims);
     say_cache(s, node, 1, 4, k, shared);
     say_cache(s, node, 2, 5, v, shared);
+}
+
+/* Numbers of words, a row of a table for each. */
+static void shape_embed(OnnxSolver *s, int32_t node) {
+    OnnxValueShape words = onnx_input_shape(s, node, 0), table = onnx_input_shape(s, node, 2);
+    if (words.rank != 2 || table.rank != 2) return;
+    const OnnxSize dims[3] = {words.dims[0], words.dims[1], table.dims[1]};
+    onnx_say_shape(s, node, 0, 3, dims);
+    onnx_say_shape(s, node, 2, 3, dims);
+}
+
+static void shape_skip_norm(OnnxSolver *s, int32_t node) {
+    onnx_say_same(s, node, 0, onnx_input_shape(s, node, 0));
+    onnx_say_same(s, node, 3, onnx_input_shape(s, node, 0));
 }
 
 /* Of a loss: nothing is left, unless it is not reduced. */
@@ -271,7 +310,7 @@ static void shape_classic(OnnxSolver *s, int32_t node) {
 }
 
 const OnnxRule onnx_rules_nn[] = {
-    {"MatMul MatMulInteger QLinearMatMul FusedMatMul", shape_matmul},
+    {"MatMul MatMulInteger QLinearMatMul FusedMatMul GemmFastGelu", shape_matmul},
     {"Gemm FusedGemm", shape_gemm},
     {"Einsum", shape_einsum},
     {"Conv ConvInteger QLinearConv FusedConv DeformConv", shape_conv},
@@ -280,12 +319,15 @@ const OnnxRule onnx_rules_nn[] = {
     {"GlobalAveragePool GlobalMaxPool GlobalLpPool", shape_global_pool},
     {"RoiAlign", shape_roi_align},
     {"GridSample", shape_grid_sample},
-    {"LayerNormalization", shape_layer_norm},
+    {"LayerNormalization SimplifiedLayerNormalization", shape_layer_norm},
     {"BatchNormalization", shape_batch_norm},
     {"GRU LSTM RNN", shape_recurrent},
     {"LinearClassifier LinearRegressor SVMClassifier SVMRegressor TreeEnsembleClassifier TreeEnsembleRegressor",
      shape_classic},
     {"Attention", shape_attention},
+    {"MultiHeadAttention GroupQueryAttention", shape_heads},
+    {"EmbedLayerNormalization", shape_embed},
+    {"SkipLayerNormalization SkipSimplifiedLayerNormalization", shape_skip_norm},
     {"NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", shape_loss},
     {NULL, NULL},
 };

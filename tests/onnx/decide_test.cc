@@ -116,6 +116,42 @@ TEST_F(OnnxDecideTest, FusedOpsOfOnnxruntimeAreKnown) {
     EXPECT_EQ(Fate("own"), "as is");
 }
 
+// As the optimizer of onnxruntime leaves a block of a transformer, below opset 17.
+TEST_F(OnnxDecideTest, BlocksOfOnnxruntimeAreDecided) {
+    const std::string ms = "com.microsoft";
+    Clear(14)
+        .Input("ids", {"N", "T"}, ONNX_INT32)
+        .Input("mask", {"N"}, ONNX_INT32)
+        .Weight("words", {50, 8})
+        .Weight("places", {50, 8})
+        .Weight("g", {8})
+        .Weight("b", {8})
+        .Weight("qkv", {8, 24})
+        .Weight("qkv_b", {24})
+        .Weight("w", {8, 8})
+        .Node("embed", "EmbedLayerNormalization", {"ids", "", "words", "places", "", "g", "b"}, {"e"}, ms)
+        .Node("attend", "Attention", {"e", "qkv", "qkv_b", "mask"}, {"a"}, ms)
+        .Node("heads", "MultiHeadAttention", {"a", "a", "a"}, {"h"}, ms)
+        .Node("norm", "SkipLayerNormalization", {"h", "e", "g", "b"}, {"n", "", "", "sum"}, ms)
+        .Node("fc", "GemmFastGelu", {"n", "w", "b"}, {"f"}, ms)
+        .Node("rms", "SimplifiedLayerNormalization", {"f", "g"}, {"r"})
+        .Node("last", "LayerNormalization", {"r", "g", "b"}, {"l"})
+        .Node("group", "GroupQueryAttention", {"l", "l", "l", "", "", "mask", "mask"}, {"y"}, ms)
+        .Output("y");
+    Decide("torch-fp16");
+    const std::map<std::string, std::string> fates = {{"embed", "f32"}, {"attend", "low"}, {"heads", "low"},
+                                                      {"norm", "f32"},  {"fc", "low"},     {"rms", "f32"},
+                                                      {"last", "f32"},  {"group", "low"}};
+    EXPECT_EQ(Fates(), fates);
+    for (const char *value : {"e", "a", "h", "n", "sum", "f", "r", "l", "y"})
+        EXPECT_EQ(onnx_typical_elements(&solution_, ValueOf(value)), onnx_typical_elements(&solution_, ValueOf("e")))
+            << value;
+    EXPECT_GT(onnx_typical_elements(&solution_, ValueOf("e")), 0);
+    Decide("pure-fp16");
+    EXPECT_EQ(d_.lowered, 8) << "norms, too, whatever their scales had";
+    EXPECT_EQ(Stored("g"), "float16");
+}
+
 TEST_F(OnnxDecideTest, CastsBetweenFloatsAreDecidedAgain) {
     Clear()
         .Input("x", {"N", "4"})

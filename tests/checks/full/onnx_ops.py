@@ -10,6 +10,8 @@ import sys
 from onnx import TensorProto, defs
 
 OLDEST, NEWEST = 11, 28
+# What onnxruntime writes as an op of ai.onnx; the wheel has no schema of it, or a later one.
+OF_ONNXRUNTIME = {"LayerNormalization", "SimplifiedLayerNormalization"}
 WORDS = {"tensor": 0, "seq": 1, "optional": 2, "optional_seq": 3, "map": 4, "seq_map": 5}
 NUMBERS = {"float": "FLOAT", "double": "DOUBLE"}
 
@@ -86,6 +88,8 @@ def main():
             except defs.SchemaError:
                 wanted = None
             got = printed[domain, op].get(opset)
+            if wanted is None and op in OF_ONNXRUNTIME:
+                continue
             if got != wanted and wrong is None:
                 wrong = "opset %d: ops.def says %s, the wheel %s" % (opset, got, wanted)
         print("FAIL %s: %s" % (op, wrong) if wrong else "pass %s" % op)

@@ -4,8 +4,8 @@
     onnx_write.py OUT.onnx --external LAYERS
 
 x [N, 4] goes through MatMul, Add, Relu and Softmax to y. --large: the weight has 1e5, which f16 cannot hold; --domain:
-Relu is an op of that domain. --external: x goes through so many MatMul with weights of 100 MiB each, zeros in
-OUT.onnx.weights, which takes no room on the disk.
+Relu is an op of that domain. --external: x goes through LAYERS MatMuls, whose weights have 100 MiB
+each, zeros in OUT.onnx.weights, which takes no room on the disk.
 """
 import argparse
 import os

@@ -37,24 +37,36 @@ static amp_status take_policy(Session *s, Autocast *a, amp_error *err) {
                     a->policy->name, amp_dtype_name(a->policy->low));
 }
 
-static amp_status read_assumption(Autocast *a, const char *text, OnnxAssumption *out, amp_error *err) {
+static amp_status read_assumption(Arena *arena, const char *text, OnnxAssumption *out, amp_error *err) {
     const char *equals = text ? strrchr(text, '=') : NULL;
     const int dtype = equals ? onnx_dtype_named(equals + 1) : -1;
     if (dtype <= 0)
         return amp_fail(err, AMP_INVALID_ARGUMENT,
                         "assume %s: NAME=TYPE is wanted, with a type such as float16 or int64", text ? text : "NULL");
-    *out = (OnnxAssumption){arena_strndup(&a->arena, text, (size_t)(equals - text)), dtype};
+    *out = (OnnxAssumption){arena_strndup(arena, text, (size_t)(equals - text)), dtype};
     return AMP_OK;
 }
 
 /* ---- the steps --------------------------------------------------------------------------------------------------- */
 
-static amp_status solve(Autocast *a, amp_error *err) {
+static amp_status make_index(Autocast *a, Arena *arena, amp_error *err) {
+    AMP_TRY(onnx_index(&a->model, arena, &a->index, err));
+    if (!a->model.functions.len) return AMP_OK;
+    AMP_TRY(onnx_inline_functions(&a->model, arena, err)); /* what calls differ in is decided by call */
+    return onnx_index(&a->model, arena, &a->index, err);
+}
+
+static amp_status solve(Autocast *a, Arena *arena, amp_error *err) {
     const amp_onnx_options *o = a->options;
-    OnnxAssumption *assumed = arena_array(&a->arena, OnnxAssumption, o->assume_count + 1);
-    for (size_t i = 0; i < o->assume_count; i++) AMP_TRY(read_assumption(a, o->assume[i], &assumed[i], err));
+    OnnxAssumption *assumed = arena_array(arena, OnnxAssumption, o->assume_count + 1);
+    for (size_t i = 0; i < o->assume_count; i++) AMP_TRY(read_assumption(arena, o->assume[i], &assumed[i], err));
     const OnnxTypeOptions options = {assumed, (int)o->assume_count, o->batch_hint ? (double)o->batch_hint : 32.0};
-    return onnx_solve_types(&a->model, &a->index, &options, &a->arena, &a->solution, err);
+    return onnx_solve_types(&a->model, &a->index, &options, arena, &a->solution, err);
+}
+
+amp_status autocast_solve(Autocast *a, Arena *arena, amp_error *err) {
+    AMP_TRY(make_index(a, arena, err));
+    return solve(a, arena, err);
 }
 
 static amp_status find_ranges(Autocast *a, const Source *measured, amp_error *err) {
@@ -112,13 +124,9 @@ static amp_status rewrite(Autocast *a, amp_error *err) {
 
 static amp_status work(Autocast *a, const Source *measured, amp_error *err) {
     AMP_TRY(onnx_read(a->name, &a->arena, &a->model, err));
-    AMP_TRY(onnx_index(&a->model, &a->arena, &a->index, err));
-    if (a->model.functions.len) { /* what calls differ in is decided by call */
-        AMP_TRY(onnx_inline_functions(&a->model, &a->arena, err));
-        AMP_TRY(onnx_index(&a->model, &a->arena, &a->index, err));
-    }
+    AMP_TRY(make_index(a, &a->arena, err));
     if (a->options->opset) AMP_TRY(onnx_raise_opset(&a->model, &a->index, a->options->opset, &a->arena, err));
-    AMP_TRY(solve(a, err));
+    AMP_TRY(solve(a, &a->arena, err));
     AMP_TRY(find_ranges(a, measured, err));
     AMP_TRY(decide(a, err));
     autocast_count(a);
@@ -172,13 +180,9 @@ static amp_status run(Session *s, const void *arguments, amp_compile_result **ou
     return status ? status : give_counts(&a->counts, g->counts, err);
 }
 
-amp_status amp_onnx_autocast(const char *model, const amp_onnx_options *options, amp_onnx_counts *counts,
-                             amp_compile_result **out, amp_error *err) {
-    Given g = {.model = model, .counts = counts};
-    if (out) *out = NULL;
-    AMP_TRY(amp_options_read(&g.options, sizeof g.options, options, "amp_onnx_options", err));
-    const amp_onnx_options *o = &g.options;
-    if (!model) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_onnx_autocast: model is NULL; give a file");
+amp_status autocast_call(const char *name, const char *model, const amp_onnx_options *given, amp_onnx_options *o,
+                         SessionRun *work_it, const void *arguments, amp_compile_result **out, amp_error *err) {
+    AMP_TRY(amp_options_read(o, sizeof *o, given, "amp_onnx_options", err));
     if ((o->keep_count && !o->keep) || (o->assume_count && !o->assume) || o->batch_hint < 0 || o->opset < 0)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_onnx_options: %s",
                         o->batch_hint < 0 || o->opset < 0 ? "a number is negative" : "a list is NULL and has a count");
@@ -188,5 +192,13 @@ amp_status amp_onnx_autocast(const char *model, const amp_onnx_options *options,
                                          .diagnostic = o->diagnostic,
                                          .dependency = o->dependency,
                                          .user = o->user};
-    return session_call("amp_onnx_autocast", &compile, run, &g, out, err);
+    return session_call(name, &compile, work_it, arguments, out, err);
+}
+
+amp_status amp_onnx_autocast(const char *model, const amp_onnx_options *options, amp_onnx_counts *counts,
+                             amp_compile_result **out, amp_error *err) {
+    Given g = {.model = model, .counts = counts};
+    if (out) *out = NULL;
+    if (!model) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_onnx_autocast: model is NULL; give a file");
+    return autocast_call("amp_onnx_autocast", model, options, &g.options, run, &g, out, err);
 }

@@ -1,12 +1,14 @@
 /* onnx_autocast.h: one call of amp_onnx_autocast.
  *   onnx_autocast.c  reads, decides, rewrites, writes
  *   onnx_counts.c    casts, weights and bytes before and after
- *   onnx_report.c    what is told: text and JSON */
+ *   onnx_report.c    what is told: text and JSON
+ *   onnx_compare.c   what differs between two models */
 #ifndef AMP_COMPILER_ONNX_AUTOCAST_H
 #define AMP_COMPILER_ONNX_AUTOCAST_H
 
 #include "amp/onnx.h"
 #include "base/text.h"
+#include "compiler/compile_session.h"
 #include "onnx/decide.h"
 #include "onnx/inline.h"
 #include "onnx/onnx.h"
@@ -33,9 +35,18 @@ typedef struct Autocast {
     int64_t unknown_sizes;  /* operands whose bytes are not counted */
 } Autocast;
 
+/* ---- onnx_autocast.c --------------------------------------------------------------------------------------------- */
+
+/* Index, with functions put in, and types of the model that was read. */
+amp_status autocast_solve(Autocast *a, Arena *arena, amp_error *err);
+/* Reads and checks options into |o|, and calls |work_it|. */
+amp_status autocast_call(const char *name, const char *model, const amp_onnx_options *given, amp_onnx_options *o,
+                         SessionRun *work_it, const void *arguments, amp_compile_result **out, amp_error *err);
+
 /* ---- onnx_counts.c ----------------------------------------------------------------------------------------------- */
 
 void autocast_count(Autocast *a); /* before anything is rewritten: nodes, casts, bytes that are moved */
+bool autocast_is_cast(const Autocast *a, int32_t node); /* between float types */
 int64_t autocast_weight_bytes(const Autocast *a);
 /* Converted weights and what they lose, after the rewriting. */
 void autocast_count_weights(Autocast *a);
@@ -49,7 +60,8 @@ typedef struct ReasonGroup { /* nodes with the same answer for the same reason *
 } ReasonGroup;
 typedef VEC(ReasonGroup) ReasonGroups;
 
-ReasonGroups autocast_groups(Autocast *a); /* the largest first */
+void autocast_tell_bytes(Text *t, double bytes); /* "12.5 MB" */
+ReasonGroups autocast_groups(Autocast *a);       /* the largest first */
 void autocast_as_text(Autocast *a, Text *t);
 amp_status autocast_as_json(Autocast *a, Text *t, amp_error *err);
 /* "float16"; what a decision comes to. */

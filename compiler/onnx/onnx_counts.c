@@ -24,7 +24,7 @@ static void count_operand(Autocast *a, int32_t operand, bool is_dropped) {
     if (!is_dropped) a->counts.moved_bytes += bytes_as(a, value, read);
 }
 
-static bool is_float_cast(const Autocast *a, int32_t node) {
+bool autocast_is_cast(const Autocast *a, int32_t node) {
     const OnnxNodeEntry *e = &a->index.nodes[node];
     if (strcmp(e->node->op_type, "Cast") != 0 || e->node->inputs.len != 1 || e->node->outputs.len != 1) return false;
     const int32_t from = a->index.operands[e->first_input], to = a->index.operands[e->first_output];
@@ -41,7 +41,7 @@ void autocast_count(Autocast *a) {
     for (int32_t i = 0; i < a->index.node_count; i++) {
         const OnnxNodeEntry *e = &a->index.nodes[i];
         const bool is_dropped = d->nodes[i].fate == ONNX_DROPPED;
-        a->counts.casts_before += is_float_cast(a, i);
+        a->counts.casts_before += autocast_is_cast(a, i);
         for (int k = 0; k < e->node->inputs.len; k++) count_operand(a, e->first_input + k, is_dropped);
         for (int k = 0; k < e->node->outputs.len; k++) count_operand(a, e->first_output + k, is_dropped);
     }

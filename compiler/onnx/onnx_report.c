@@ -48,7 +48,7 @@ ReasonGroups autocast_groups(Autocast *a) {
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-static void tell_bytes(Text *t, double bytes) {
+void autocast_tell_bytes(Text *t, double bytes) {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
     int unit = 0;
     while (bytes >= 1000.0 && unit < 4) bytes /= 1000.0, unit++;
@@ -58,9 +58,9 @@ static void tell_bytes(Text *t, double bytes) {
 static void tell_change(Text *t, const char *what, double before, double after) {
     text_puts(t, what);
     text_pad_to(t, 10);
-    tell_bytes(t, before);
+    autocast_tell_bytes(t, before);
     text_puts(t, " -> ");
-    tell_bytes(t, after);
+    autocast_tell_bytes(t, after);
 }
 
 static void tell_totals(Autocast *a, Text *t) {

@@ -30,6 +30,27 @@ holds 'a second autocast changes nothing' cmp "$work/out.onnx" "$work/twice.onnx
 run 0 "$ampc" autocast "$work/small.onnx" -o "$work/out.onnx" --force --policy torch-bf16 --all
 says 'policy torch-bf16: 3 of 4 nodes in bfloat16' 'node_Softmax' 'float32   {f32_out, torch-bf16'
 
+# ---- what differs between two models
+
+run 0 "$ampc" diff "$work/small.onnx" "$work/twice.onnx"
+says 'small.onnx: opset 18, 4 nodes, 0 casts, 80 B of weights' 'twice.onnx: opset 18, 6 nodes, 2 casts, 40 B of weights' \
+    'nodes     3 in another type, of 4' 'casts     2 came, 0 went' 'weights   2 in another type or new' \
+    '     1  float32   float16   MatMul              {lower, min-cast:7}'
+run 0 "$ampc" diff "$work/small.onnx" "$work/twice.onnx" --json "$work/diff.json"
+expect 'what JSON says of the difference' \
+    "False ['MatMul', 'Add', 'Relu'] ['x', 'v'] ['b', 'w'] {lower, min-cast:7}" "$(python3 -c 'import json, sys
+told = json.load(open(sys.argv[1]))
+print(told["same"], [n["op_type"] for n in told["changed"]], [c["value"] for c in told["casts_came"]],
+      sorted(w["name"] for w in told["weights"]), told["changed"][0]["because"])' "$work/diff.json")"
+run 0 "$ampc" diff "$work/small.onnx" "$work/small.onnx"
+says 'no node, cast or weight differs in its type'
+run 0 "$ampc" diff "$work/twice.onnx" "$work/custom.onnx" --assume v=float32
+says 'casts     0 came, 2 went'
+run 2 "$ampc" diff "$work/small.onnx" torch-fp16
+says 'is an ONNX model, which is compared with another ONNX model alone'
+
+# ---- JSON
+
 run 0 "$ampc" autocast "$work/small.onnx" --json "$work/out.json" --keep Relu
 expect 'what JSON says' "4 2 2 ['float16', 'float16', 'float32', 'float32'] ['w', 'b']" "$(python3 -c 'import json, sys
 told = json.load(open(sys.argv[1]))

@@ -74,7 +74,8 @@ static const ToolCommand ampc_commands[] = {
     {"lint", " MODEL [options]", "say what the precision makes slow or unsafe, and what to do",
      .none = "no model was given", .most = 1},
     {"diff", " MODEL MODEL | MODEL [POLICY] POLICY [options]",
-     "say what differs between two models, or with one model between policies: dtypes, casts, what a step takes",
+     "say what differs between two models, or with one model between policies: dtypes, casts, what a step takes; of "
+     "two ONNX models types, casts, weights",
      .none = "give two models, or a model and one or two policies", .most = 3},
     {"policy", " list | show POLICY | check POLICY | diff POLICY POLICY",
      "list the built-in policies, print one, check a file, say what differs between two", "list show check diff",
@@ -246,7 +247,7 @@ static const ToolOption ampc_options[] = {
     {.name = "ranges", .value = "FILE", .kind = VALUE_FILE, TEXT(onnx.ranges), .commands = AUTOCAST,
      .help = "What values were measured to be, as JSON: {\"VALUE\": [SMALLEST, LARGEST], ...}. What the low type does "
              "not hold stays in f32. Weights are looked at anyway."},
-    {.name = "assume", .value = "VALUE=TYPE", LIST(assumed), .commands = AUTOCAST,
+    {.name = "assume", .value = "VALUE=TYPE", LIST(assumed), .commands = AUTOCAST | DIFF,
      .help = "The type of a value where the file says none, as of the result of an unknown op: float32, float16, "
              "int64, ... May be repeated."},
     {.name = "opset", .value = "N", .preset = "the model's own", COUNT(onnx.opset), .commands = AUTOCAST,

@@ -11,7 +11,7 @@ static size_t count(const char *const *list) {
     return n;
 }
 
-static void take_options(Command *c) {
+void command_take_onnx(Command *c) {
     amp_onnx_options *o = &c->onnx;
     o->output = c->output;
     o->force = c->files.force;
@@ -40,7 +40,7 @@ int command_autocast(Command *c) {
     outputs_output(&c->files, "--json", c->json, OUTPUT_EXPLANATION);
     int failed = outputs_check(&c->files);
     if (failed) return failed;
-    take_options(c);
+    command_take_onnx(c);
     const amp_status status = amp_onnx_autocast(model, &c->onnx, NULL, &report, &err);
     if (status) return command_report(status, &err);
     size_t size;

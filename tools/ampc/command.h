@@ -108,6 +108,9 @@ int command_diff(Command *c);
 int command_policy(Command *c);   /* list, show, check and diff */
 int command_autocast(Command *c); /* an ONNX model with low types, and why */
 
+/* autocast.c: what options say goes into |c->onnx|. */
+void command_take_onnx(Command *c);
+
 /* compile.c: the number of --emit's word; -1: there is none such. */
 int emit_named(const char *word);
 

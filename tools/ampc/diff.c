@@ -129,9 +129,35 @@ static int tell(Command *c, const Sides *s, StepPair *p) {
     return failed;
 }
 
+/* ---- of ONNX ----------------------------------------------------------------------------------------------------- */
+
+static bool is_onnx(const char *word) { return ends_in(word, ".onnx"); }
+
+static int diff_onnx(Command *c) {
+    amp_error err = {0};
+    amp_compile_result *report = NULL;
+    size_t size;
+    if (c->argument_count != 2 || !is_onnx(c->arguments[0]) || !is_onnx(c->arguments[1]))
+        return command_fail("diff: %s is an ONNX model, which is compared with another ONNX model alone",
+                            c->arguments[is_onnx(c->arguments[0]) ? 0 : 1]);
+    for (int i = 0; i < 2; i++) outputs_input(&c->files, "the model", c->arguments[i]);
+    outputs_output(&c->files, "--json", c->json, OUTPUT_EXPLANATION);
+    int failed = outputs_check(&c->files);
+    if (failed) return failed;
+    command_take_onnx(c);
+    const amp_status status = amp_onnx_compare(c->arguments[0], c->arguments[1], &c->onnx, &report, &err);
+    if (status) return command_report(status, &err);
+    const void *data = amp_compile_result_data(report, &size);
+    failed = command_tell(c, data, size);
+    amp_compile_result_release(report);
+    return failed;
+}
+
 int command_diff(Command *c) {
     Sides s;
     StepPair p = {.batch = c->batch ? c->batch : 32};
+    for (int i = 0; i < c->argument_count; i++)
+        if (is_onnx(c->arguments[i])) return diff_onnx(c);
     int failed = command_find_gpu(c, &p.gpu);
     if (!failed) failed = take_sides(c, &s);
     outputs_output(&c->files, "--json", c->json, OUTPUT_EXPLANATION);

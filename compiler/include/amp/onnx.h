@@ -63,6 +63,11 @@ typedef struct amp_onnx_counts {
 AMP_API AMP_MUST_USE amp_status amp_onnx_autocast(const char *model, const amp_onnx_options *options,
                                                   amp_onnx_counts *counts, amp_compile_result **report, amp_error *err);
 
+/* What differs between two models, such as before and after autocast: nodes that compute in another type, and why;
+ * casts; types of weights.  Of |options| json, all, assume, batch_hint, allocator and diagnostic count. */
+AMP_API AMP_MUST_USE amp_status amp_onnx_compare(const char *before, const char *after, const amp_onnx_options *options,
+                                                 amp_compile_result **report, amp_error *err);
+
 #ifdef __cplusplus
 }
 #endif

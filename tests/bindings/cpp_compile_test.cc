@@ -129,4 +129,45 @@ TEST(CppCompile, TheResultIsMovedAndReleasedOnce) {
     EXPECT_EQ(first.text(), text);
 }
 
+// y = MatMul(x, w) of 2 x 2, as bytes of protobuf.
+std::string onnx_file() {
+    const auto field = [](int number, const std::string &bytes) {
+        return std::string(1, static_cast<char>(number << 3 | 2)) + static_cast<char>(bytes.size()) + bytes;
+    };
+    const auto dims = field(1, "\x08\x02") + field(1, "\x08\x02"); // of TensorShapeProto
+    const auto value = [&](const char *name) {
+        return field(1, name) + field(2, field(1, "\x08\x01" + field(2, dims)));
+    };
+    const std::string weight = "\x08\x02\x08\x02\x10\x01" + field(8, "w") + field(9, std::string(16, '\0'));
+    const std::string node = field(1, "x") + field(1, "w") + field(2, "y") + field(3, "product") + field(4, "MatMul");
+    const std::string graph =
+        field(1, node) + field(2, "g") + field(5, weight) + field(11, value("x")) + field(12, value("y"));
+    const std::string path = std::string(::testing::TempDir()) + "/product.onnx";
+    std::ofstream(path) << "\x08\x0a" + field(7, graph) + field(8, field(1, "") + "\x10\x12");
+    return path;
+}
+
+TEST(CppCompile, OnnxModels) {
+    const std::string model = onnx_file(), lowered = model + ".f16.onnx";
+    amp::OnnxOptions options;
+    amp_onnx_counts counts;
+    options.output = lowered.c_str();
+    options.keep_io = options.force = 1;
+    EXPECT_NE(amp::onnx_autocast(model, options, &counts).find("1 of 1 nodes in float16"), std::string::npos);
+    EXPECT_EQ(counts.casts, 2);
+    EXPECT_NE(amp::onnx_compare(model, lowered).find("casts     2 came, 0 went"), std::string::npos);
+    options.kept = {"MatMul"};
+    EXPECT_TRUE(Throws(AMP_UNSUPPORTED, "kept by --keep MatMul", [&] { amp::onnx_autocast(model, options); }));
+    options.kept.clear();
+    options.assumed = {{"y", "float61"}};
+    EXPECT_TRUE(Throws(AMP_INVALID_ARGUMENT, "assume y=float61", [&] { amp::onnx_autocast(model, options); }));
+    const std::string policy = std::string(::testing::TempDir()) + "/all.policy";
+    std::ofstream(policy) << "policy all version 1 low fp16\n";
+    amp::OnnxOptions by_file;
+    by_file.policy = policy.c_str();
+    EXPECT_THROW(amp::onnx_autocast(model, by_file), amp::CompileError);
+    by_file.on_file = [](const std::string &path) { throw std::runtime_error(path); };
+    EXPECT_THROW(amp::onnx_autocast(model, by_file), std::runtime_error);
+}
+
 } // namespace

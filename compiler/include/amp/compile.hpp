@@ -1,4 +1,4 @@
-/* amp/compile.hpp: amp/compile.h for C++17.
+/* amp/compile.hpp: amp/compile.h and amp/onnx.h for C++17.
  *
  *     amp::CompileOptions options;
  *     options.output = "mlp.so";
@@ -19,6 +19,7 @@
 
 #include "amp/base.hpp"
 #include "amp/compile.h"
+#include "amp/onnx.h"
 
 namespace amp {
 
@@ -208,6 +209,88 @@ inline std::string compare(const std::string &before, const std::string &after, 
         return amp_compare(&other, of, &which, out, error);
     };
     return std::string(detail::Compilation(after_options).run(after, nullptr, call).text());
+}
+
+/* ---- ONNX models ------------------------------------------------------------------------------------------------- */
+
+/* The options of C with their struct_size.  |keep|, |assume|, |user| and the callbacks of C are set by the calls: use
+ * these instead. */
+struct OnnxOptions : amp_onnx_options {
+    OnnxOptions() noexcept : amp_onnx_options{} { struct_size = sizeof(amp_onnx_options); }
+    std::vector<std::string> kept;                            /* ops and globs of nodes that stay in f32 */
+    std::vector<std::pair<std::string, std::string>> assumed; /* {"VALUE", "float16"} */
+    std::function<void(const std::string &path)> on_file;     /* each policy and file of ranges that is read */
+};
+
+namespace detail {
+
+/* The words of C, as long as the call lasts. */
+class OnnxCall {
+  public:
+    explicit OnnxCall(const OnnxOptions &options) : options_(options), call_(options) {
+        for (const std::string &word : options.kept) keep_.push_back(word.c_str());
+        for (const auto &[value, type] : options.assumed) types_.push_back(value + "=" + type);
+        for (const std::string &word : types_) assume_.push_back(word.c_str());
+        call_.keep = keep_.data();
+        call_.keep_count = keep_.size();
+        call_.assume = assume_.data();
+        call_.assume_count = assume_.size();
+        call_.user = this;
+        call_.diagnostic = [](void *user, const char *text, int32_t is_error) {
+            auto &self = *static_cast<OnnxCall *>(user);
+            self.guard([&] { (is_error ? self.errors_ : self.warnings_).emplace_back(text); });
+        };
+        call_.dependency = [](void *user, const char *path) {
+            auto &self = *static_cast<OnnxCall *>(user);
+            self.guard([&] { self.options_.on_file ? self.options_.on_file(path) : void(); });
+        };
+    }
+    OnnxCall(const OnnxCall &) = delete;
+    OnnxCall &operator=(const OnnxCall &) = delete;
+
+    template <class Run> std::string run(Run run_it) {
+        amp_compile_result *result = nullptr;
+        amp_error error{};
+        const amp_status status = run_it(&call_, &result, &error);
+        const Compiled out(result, std::move(warnings_));
+        if (thrown_) std::rethrow_exception(thrown_);
+        if (status == AMP_OK) return std::string(out.text());
+        std::string message;
+        for (const std::string &each : errors_) message += each;
+        throw CompileError(status, message.empty() ? error.message : message, std::move(errors_));
+    }
+
+  private:
+    template <class Callback> void guard(Callback callback) noexcept {
+        try {
+            if (!thrown_) callback();
+        } catch (...) {
+            thrown_ = std::current_exception();
+        }
+    }
+    const OnnxOptions &options_;
+    amp_onnx_options call_;
+    std::vector<const char *> keep_, assume_;
+    std::vector<std::string> types_, errors_, warnings_;
+    std::exception_ptr thrown_;
+};
+
+} // namespace detail
+
+/* What `ampc autocast` tells; options.output is written where it is set.  |counts|, unless it is null, has its
+ * struct_size set. */
+inline std::string onnx_autocast(const std::string &model, const OnnxOptions &options = {},
+                                 amp_onnx_counts *counts = nullptr) {
+    if (counts) *counts = {}, counts->struct_size = sizeof *counts;
+    return detail::OnnxCall(options).run([&](const amp_onnx_options *of, amp_compile_result **out, amp_error *error) {
+        return amp_onnx_autocast(model.c_str(), of, counts, out, error);
+    });
+}
+/* What `ampc diff BEFORE.onnx AFTER.onnx` tells. */
+inline std::string onnx_compare(const std::string &before, const std::string &after, const OnnxOptions &options = {}) {
+    return detail::OnnxCall(options).run([&](const amp_onnx_options *of, amp_compile_result **out, amp_error *error) {
+        return amp_onnx_compare(before.c_str(), after.c_str(), of, out, error);
+    });
 }
 
 } // namespace amp

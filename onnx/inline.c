@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+#include "onnx/opset.h"
+#include "onnx/schema.h"
+
 enum { DEEPEST = 200, MOST_MORE = 200000 };
 
 typedef struct Inliner {
@@ -238,11 +241,15 @@ static amp_status expand(Inliner *x, const OnnxNodes *from, Scope *scope, OnnxNo
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-/* Does the function mean the same ops as the model?  What it imports alone, the model imports too. */
+/* Do the function's nodes mean the same in the model's opsets?  What it imports alone, the model imports too. */
 static bool same_opsets(Inliner *x, const OnnxFunction *f) {
     for (int i = 0; i < f->opsets.len; i++) {
-        int64_t version = onnx_opset(&x->model->opsets, f->opsets.data[i].domain);
-        if (version && version != f->opsets.data[i].version) return false;
+        const OnnxOpset *own = &f->opsets.data[i];
+        const int64_t version = onnx_opset(&x->model->opsets, own->domain);
+        if (!version || version == own->version) continue;
+        if (!onnx_is_default_domain(own->domain) || own->version > version || own->version < ONNX_OLDEST_OPSET ||
+            !onnx_means_the_same(&f->nodes, own->version, version))
+            return false;
     }
     for (int i = 0; i < f->opsets.len; i++)
         if (!onnx_opset(&x->model->opsets, f->opsets.data[i].domain))

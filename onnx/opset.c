@@ -36,6 +36,20 @@ static int change_between(const OnnxNode *node, int64_t from, int64_t to) {
     return 0;
 }
 
+bool onnx_means_the_same(const OnnxNodes *nodes, int64_t from, int64_t to) {
+    for (int i = 0; i < nodes->len; i++) {
+        const OnnxNode *n = &nodes->data[i];
+        if (change_between(n, from, to)) return false;
+        for (int k = 0; k < n->attributes.len; k++) {
+            const OnnxAttribute *a = &n->attributes.data[k];
+            if (a->type == ONNX_ATTR_GRAPH && a->g && !onnx_means_the_same(&a->g->nodes, from, to)) return false;
+            for (int j = 0; a->type == ONNX_ATTR_GRAPHS && j < a->graphs.len; j++)
+                if (!onnx_means_the_same(&a->graphs.data[j].nodes, from, to)) return false;
+        }
+    }
+    return true;
+}
+
 static void state(OnnxOpsets *opsets, int64_t to) {
     for (int i = 0; i < opsets->len; i++)
         if (onnx_is_default_domain(opsets->data[i].domain)) opsets->data[i].version = to;

@@ -8,6 +8,10 @@
 extern "C" {
 #endif
 
+/* Whether each of |nodes|, and of the graphs in them, does in opset |to| of ai.onnx what it does in |from|, an earlier
+ * one. */
+bool onnx_means_the_same(const OnnxNodes *nodes, int64_t from, int64_t to);
+
 /* The model states opset |to| of ai.onnx, and an IR version that has it.  Most changes of an op allow more types or add
  * an attribute with a default; a node of an op that changed in another way is AMP_UNSUPPORTED.  AMP_INVALID_ARGUMENT:
  * |to| is older than what the model has, or newer than what is known. */

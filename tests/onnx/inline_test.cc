@@ -129,19 +129,33 @@ TEST(OnnxInline, WhatAFunctionSaysOfItsValuesIsKept) {
     EXPECT_EQ(m.text("y"), "float16");
 }
 
-TEST(OnnxInline, OtherOpsetsStayCalls) {
-    ModelOf m(17);
-    GraphOf &body = m.inner("body");
-    body.node("Relu", "a", "b");
-    m.function("f", "a", "b", body);
+// A model of opset |of| that calls a function of opset |function| with |op|, in a graph of If.
+std::string inlined_across(int64_t of, int64_t function, const char *op) {
+    ModelOf m(of);
     m.imports("local", 1);
-    m.model.opsets.data[0].version = 18;
-    m.model.functions.data[0].opsets = {arena_new(&m.arena, OnnxOpset), 1, 1};
-    m.model.functions.data[0].opsets.data[0].domain = "";
-    m.model.functions.data[0].opsets.data[0].version = 17;
-    m.graph().input("x", ONNX_FLOAT).node("f", "x", "y", "local");
-    EXPECT_EQ(inlined(m), "y=f(x)");
-    EXPECT_EQ(m.model.functions.len, 1);
+    GraphOf &body = m.inner("body"), &then = m.inner("then"), &other = m.inner("else");
+    then.node(op, "a", "t").output("t");
+    other.node("Relu", "a", "e").output("e");
+    body.node("If", "c", "b").with("then_branch", then).with("else_branch", other);
+    m.function("f", "a c", "b", body);
+    OnnxFunction &f = m.model.functions.data[0];
+    f.opsets = {};
+    OnnxOpset own = {};
+    own.domain = "";
+    own.version = function;
+    vec_push(&m.arena, &f.opsets, own);
+    m.graph().input("x", ONNX_FLOAT).input("c", ONNX_BOOL).node("f", "x c", "y", "local");
+    const std::string text = inlined(m);
+    EXPECT_EQ(m.model.functions.len, text[2] == 'f') << text;
+    EXPECT_EQ(m.solve(), "");
+    return text;
+}
+
+TEST(OnnxInline, AnEarlierOpsetIsPutInIfItMeansTheSame) {
+    EXPECT_EQ(inlined_across(18, 17, "Relu"), "y=If(c){y/t=Relu(x)->y/t}{y/e=Relu(x)->y/e}");
+    EXPECT_EQ(inlined_across(18, 12, "Softmax"), "y=f(x,c)");
+    EXPECT_EQ(inlined_across(18, 13, "Softmax"), "y=If(c){y/t=Softmax(x)->y/t}{y/e=Relu(x)->y/e}");
+    EXPECT_EQ(inlined_across(17, 18, "Relu"), "y=f(x,c)");
 }
 
 TEST(OnnxInline, WhatGrowsWithoutEndIsRefused) {

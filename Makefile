@@ -93,7 +93,8 @@ CUDA_PRELUDE := $(call cuda_part,types number arithmetic) $(GENERATED)/codegen/c
 	$(call cuda_part,near random memory look overlap reduce superstep partial scatter mma held_row product_tile product_windows product_tensor product_sums \
 	product bundle attention attention_forward attention_gradient)
 
-REPORT_JS := $(patsubst %,compiler/report/page/%.js,inflate model dom theme tabs table chart layout graph details memory views run main)
+REPORT_JS := $(patsubst %,compiler/report/page/%.js,inflate parts model dom theme tabs table chart layout graph details memory views run main)
+AUTOCAST_JS := $(patsubst %,compiler/report/page/%.js,inflate parts dom theme tabs table autocast)
 
 $(GENERATED)/frontend/lexer.c: frontend/lexer.l
 	@mkdir -p $(@D)
@@ -118,10 +119,10 @@ $(GENERATED)/codegen/cpu/embedded.c: $(MODEL_ABI) $(CPU_PRELUDE) $(CPU_SUMS_PREL
 	@mkdir -p $(@D)
 	awk -f codegen/cpu/embed.awk NAME=cpu_abi $(MODEL_ABI) NAME=cpu_prelude $(CPU_PRELUDE) \
 		NAME=cpu_sums_prelude $(CPU_SUMS_PRELUDE) >$@
-$(GENERATED)/compiler/report/embedded.c: $(addprefix compiler/report/page/report.,html css) $(REPORT_JS) codegen/cpu/embed.awk
+$(GENERATED)/compiler/report/embedded.c: $(addprefix compiler/report/page/report.,html css) $(REPORT_JS) $(AUTOCAST_JS) codegen/cpu/embed.awk
 	@mkdir -p $(@D)
 	awk -v HEADER=compiler/report/report.h -f codegen/cpu/embed.awk NAME=report_html compiler/report/page/report.html \
-		NAME=report_css compiler/report/page/report.css NAME=report_js $(REPORT_JS) >$@
+		NAME=report_css compiler/report/page/report.css NAME=report_js $(REPORT_JS) NAME=autocast_js $(AUTOCAST_JS) >$@
 endif
 
 # ---- objects -------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ static bool is_of_kind(const Head *h, const char *path, OutputKind kind) {
     switch (kind) {
     case OUTPUT_PTX: return strstr(h->text, "NVVM Compiler") && strstr(h->text, "_k00");
     case OUTPUT_EXPLANATION: return is_report(h);
-    case OUTPUT_REPORT: return strstr(h->text, "<meta name=\"generator\" content=\"ampc explain\">");
+    case OUTPUT_REPORT: return strstr(h->text, "<meta name=\"generator\" content=\"ampc ");
     case OUTPUT_SCHEMA: return first_line(h, "amp csv 1", "") && strstr(h->text, "\nfitted ");
     default: return false;
     }

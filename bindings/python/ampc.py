@@ -131,7 +131,7 @@ amp_onnx_options = _struct(
     "amp_onnx_options", struct_size=c_size_t, output=c_char_p, force=c_int32, json=c_int32, all=c_int32,
     keep_io=c_int32, precision=c_char_p, policy=c_char_p, keep=POINTER(c_char_p), keep_count=c_size_t,
     assume=POINTER(c_char_p), assume_count=c_size_t, ranges=c_char_p, opset=c_int64, batch_hint=c_int64,
-    allocator=c_void_p, diagnostic=_DIAGNOSTIC, dependency=c_void_p, user=c_void_p)
+    allocator=c_void_p, diagnostic=_DIAGNOSTIC, dependency=c_void_p, user=c_void_p, html=c_int32)
 
 _STATUS, _ERR = c_int32, POINTER(amp_error)
 _MODEL = _PARAMS = _SESSION = _DATASET = _RESULT = c_void_p

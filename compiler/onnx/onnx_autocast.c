@@ -140,7 +140,8 @@ static amp_status work(Autocast *a, const Source *measured, amp_error *err) {
 static amp_status report(Session *s, Autocast *a, amp_compile_result **out, amp_error *err) {
     Text t;
     text_init(&t, &a->arena);
-    if (a->options->json) AMP_TRY(autocast_as_json(a, &t, err));
+    if (a->options->html) AMP_TRY(autocast_as_html(a, &t, err));
+    else if (a->options->json) AMP_TRY(autocast_as_json(a, &t, err));
     else autocast_as_text(a, &t);
     return session_give_text(s, &t, out, err);
 }

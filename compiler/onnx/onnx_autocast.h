@@ -1,7 +1,7 @@
 /* onnx_autocast.h: one call of amp_onnx_autocast.
  *   onnx_autocast.c  reads, decides, rewrites, writes
  *   onnx_counts.c    casts, weights and bytes before and after
- *   onnx_report.c    what is told: text and JSON
+ *   onnx_report.c    what is told: text, JSON and HTML
  *   onnx_compare.c   what differs between two models */
 #ifndef AMP_COMPILER_ONNX_AUTOCAST_H
 #define AMP_COMPILER_ONNX_AUTOCAST_H
@@ -64,6 +64,7 @@ void autocast_tell_bytes(Text *t, double bytes); /* "12.5 MB" */
 ReasonGroups autocast_groups(Autocast *a);       /* the largest first */
 void autocast_as_text(Autocast *a, Text *t);
 amp_status autocast_as_json(Autocast *a, Text *t, amp_error *err);
+amp_status autocast_as_html(Autocast *a, Text *t, amp_error *err);
 /* "float16"; what a decision comes to. */
 const char *autocast_type_of(const Autocast *a, const OnnxDecision *d);
 

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "compiler/explain/explain.h"
 #include "compiler/onnx/onnx_autocast.h"
+#include "compiler/report/report.h"
 
 static const char *const fates[] = {
     [ONNX_AS_IS] = "as it is", [ONNX_LOWER] = "", [ONNX_IN_F32] = "float32", [ONNX_DROPPED] = "gone"};
@@ -203,6 +204,43 @@ static void put_weights(amp_json_writer *w, const Autocast *a) {
     amp_json_end_array(w);
 }
 
+/* Where types meet, before casts that were there serve again. */
+static void put_casts(amp_json_writer *w, const Autocast *a) {
+    const OnnxDecisions *d = &a->decisions;
+    amp_json_begin_array(w, "cast_values");
+    for (int i = 0; i < d->casts.len; i++) {
+        const OnnxCast *c = &d->casts.data[i];
+        const double elements = onnx_typical_elements(&a->solution, c->value);
+        amp_json_begin_object(w, NULL);
+        amp_json_put_string(w, "value", a->index.values[c->value].name);
+        amp_json_put_string(w, "from", onnx_dtype_name(d->stored[c->value]));
+        amp_json_put_string(w, "to", onnx_dtype_name(c->dtype));
+        amp_json_put_string(w, "for", c->wanted_by == ONNX_NONE ? NULL : a->index.nodes[c->wanted_by].node->name);
+        amp_json_put_bool(w, "weight", c->is_weight);
+        if (elements < 0.0) amp_json_put_null(w, "bytes");
+        else amp_json_put_double(w, "bytes", elements * onnx_dtype_bits(c->dtype) / 8.0);
+        amp_json_end_object(w);
+    }
+    amp_json_end_array(w);
+}
+
+/* Of values that were measured. */
+static void put_ranges(amp_json_writer *w, const Autocast *a) {
+    amp_json_begin_array(w, "ranges");
+    for (int32_t i = 0; i < a->index.value_count; i++) {
+        const OnnxValue *v = &a->index.values[i];
+        const bool is_constant =
+            v->producer != ONNX_NONE && !strcmp(a->index.nodes[v->producer].node->op_type, "Constant");
+        if (a->ranges[i].largest == 0.0 || v->initializer || v->sparse || is_constant) continue;
+        amp_json_begin_object(w, NULL);
+        amp_json_put_string(w, "name", v->name);
+        amp_json_put_double(w, "smallest", a->ranges[i].smallest);
+        amp_json_put_double(w, "largest", a->ranges[i].largest);
+        amp_json_end_object(w);
+    }
+    amp_json_end_array(w);
+}
+
 static void put_decisions(amp_json_writer *w, Autocast *a) {
     amp_json_begin_array(w, "decisions");
     for (int32_t i = 0; i < a->index.node_count; i++) {
@@ -230,8 +268,19 @@ static void put_all(amp_json_writer *w, const void *of) {
     put_groups(w, a);
     put_decisions(w, a);
     put_weights(w, a);
+    put_casts(w, a);
+    put_ranges(w, a);
 }
 
 amp_status autocast_as_json(Autocast *a, Text *t, amp_error *err) {
     return explain_json_text(t, &a->arena, put_all, &a, err);
+}
+
+amp_status autocast_as_html(Autocast *a, Text *t, amp_error *err) {
+    Text json;
+    text_init(&json, &a->arena);
+    AMP_TRY(autocast_as_json(a, &json, err));
+    const amp_report_part all = {"autocast", text_str(&json), json.len};
+    report_put(t, a->name, &all, NULL, 0);
+    return AMP_OK;
 }

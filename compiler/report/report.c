@@ -108,22 +108,28 @@ static void put_part(Text *t, const amp_report_part *p) {
 
 typedef struct Page {
     const char *title;
-    const amp_report_part *explain, *parts;
+    const amp_report_part *first, *parts;
     size_t count;
 } Page;
 
 static void put_css(Text *t, const Page *p) { (void)p, text_puts(t, report_css); }
-static void put_js(Text *t, const Page *p) { (void)p, text_puts(t, report_js); }
+static bool is_autocast(const Page *p) { return !strcmp(p->first->name, "autocast"); }
+static void put_js(Text *t, const Page *p) { text_puts(t, is_autocast(p) ? autocast_js : report_js); }
+static void put_command(Text *t, const Page *p) { text_printf(t, "ampc %s", p->first->name); }
 static void put_title(Text *t, const Page *p) { put_html(t, p->title); }
 static void put_data(Text *t, const Page *p) {
-    put_part(t, p->explain);
+    put_part(t, p->first);
     for (size_t i = 0; i < p->count; i++) put_part(t, &p->parts[i]);
 }
 
 static const struct {
     const char *word;
     void (*put)(Text *t, const Page *p);
-} fields[] = {{"{{css}}", put_css}, {"{{js}}", put_js}, {"{{title}}", put_title}, {"{{data}}", put_data}};
+} fields[] = {{"{{css}}", put_css},
+              {"{{js}}", put_js},
+              {"{{title}}", put_title},
+              {"{{command}}", put_command},
+              {"{{data}}", put_data}};
 enum { FIELDS = sizeof fields / sizeof *fields };
 
 /* The field at |at|; -1: none. */
@@ -133,9 +139,8 @@ static int field_at(const char *at) {
     return -1;
 }
 
-void report_put(Text *t, const char *title, const amp_report_part *explain, const amp_report_part *parts,
-                size_t count) {
-    const Page page = {title, explain, parts, count};
+void report_put(Text *t, const char *title, const amp_report_part *first, const amp_report_part *parts, size_t count) {
+    const Page page = {title, first, parts, count};
     const char *at = report_html;
     for (const char *open = strstr(at, "{{"); open; open = strstr(at, "{{")) {
         const int field = field_at(open);

@@ -57,6 +57,15 @@ told = json.load(open(sys.argv[1]))
 print(told["nodes"], told["lowered"], told["kept"], [d["type"] for d in told["decisions"]],
       [w["name"] for w in told["weights"]])' "$work/out.json")"
 
+# The page shows what JSON says, with what a name could break it by.
+run 0 "$ampc" autocast "$work/small.onnx" --html "$work/page.html" --json "$work/out.json" --keep Relu --force
+holds 'the page has the JSON' grep -qF "id=\"part-autocast\">$(sed 's/"output":null/&/' "$work/out.json")" "$work/page.html"
+run 0 "$ampc" autocast "$work/small.onnx" --html "$work/page.html"
+expect 'with a page nothing is printed' '' "$out"
+model odd --domain '</script><b>'
+run 0 "$ampc" autocast "$work/odd.onnx" --assume v=float32 --html "$work/page.html"
+expect 'names are no HTML' 2 "$(grep -c '</script>' "$work/page.html")"
+
 # ---- what stays in f32
 
 run 0 "$ampc" autocast "$work/small.onnx" --keep 'node_S*'

@@ -27,6 +27,22 @@ void command_take_onnx(Command *c) {
     o->user = c->compile.user;
 }
 
+/* The model is written by now. */
+static int write_page(Command *c, const char *model) {
+    amp_error err = {0};
+    amp_compile_result *page = NULL;
+    amp_onnx_options o = c->onnx;
+    size_t size;
+    o.output = NULL;
+    o.html = 1;
+    const amp_status status = amp_onnx_autocast(model, &o, NULL, &page, &err);
+    if (status) return command_report(status, &err);
+    const void *data = amp_compile_result_data(page, &size);
+    const int failed = command_write_file(c, "--html", c->html, OUTPUT_REPORT, data, size);
+    amp_compile_result_release(page);
+    return failed;
+}
+
 int command_autocast(Command *c) {
     amp_error err = {0};
     amp_compile_result *report = NULL;
@@ -38,6 +54,7 @@ int command_autocast(Command *c) {
     outputs_input(&c->files, "--ranges", c->onnx.ranges);
     outputs_output(&c->files, "-o", c->output, OUTPUT_ONNX);
     outputs_output(&c->files, "--json", c->json, OUTPUT_EXPLANATION);
+    outputs_output(&c->files, "--html", c->html, OUTPUT_REPORT);
     int failed = outputs_check(&c->files);
     if (failed) return failed;
     command_take_onnx(c);
@@ -45,7 +62,7 @@ int command_autocast(Command *c) {
     if (status) return command_report(status, &err);
     size_t size;
     const void *data = amp_compile_result_data(report, &size);
-    failed = command_tell(c, data, size);
+    if (c->json || !c->html) failed = command_tell(c, data, size);
     amp_compile_result_release(report);
-    return failed;
+    return failed || !c->html ? failed : write_page(c, model);
 }

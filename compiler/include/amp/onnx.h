@@ -46,6 +46,7 @@ typedef struct amp_onnx_options {
     void (*diagnostic)(void *user, const char *text, int32_t is_error);
     void (*dependency)(void *user, const char *path);
     void *user;
+    int32_t html; /* not 0: the report is a page for a browser, one file that needs no network */
 } amp_onnx_options;
 
 typedef struct amp_onnx_counts {

@@ -1,7 +1,5 @@
 // details.js: all that is known of one op, or of one kernel, beside the views.
 
-const detailsPane = () => document.getElementById("details");
-
 function showDetails(...content) {
   const back = el("button", { type: "button", class: "link", onclick: showOverview }, "Overview");
   detailsPane().classList.remove("overview");
@@ -16,11 +14,6 @@ function opLink(path) {
 
 const kernelLink = (kernel) =>
   el("button", { type: "button", class: "link path", onclick: () => chooseKernel(kernel) }, kernel.name);
-
-function termList(rows) {
-  return el("dl", {}, rows.filter(([, content]) => content !== null && content !== undefined)
-    .map(([term, content]) => [el("dt", {}, term), el("dd", {}, content)]));
-}
 
 const listOf = (items) => el("ul", {}, items.map((item) => el("li", {}, item)));
 const joined = (items) => items.flatMap((item, at) => (at ? [", ", item] : [item]));

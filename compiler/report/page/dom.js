@@ -45,3 +45,10 @@ function pathText(text) {
 }
 
 const note = (...words) => el("p", { class: "note" }, ...words);
+
+const detailsPane = () => document.getElementById("details");
+
+function termList(rows) {
+  return el("dl", {}, rows.filter(([, content]) => content !== null && content !== undefined)
+    .map(([term, content]) => [el("dt", {}, term), el("dd", {}, content)]));
+}

@@ -1,28 +1,5 @@
 // views.js: the tables of ops, casts and kernels, the comparison, and what lint found.
 
-const findBox = () => document.getElementById("find");
-
-// A table that fills its view and follows the search and the batch.  |fold|: how rows become one (foldRows), unless each
-// is wanted; |each|: what the switch for that says.
-function drawTable(panel, before, { fold, each = " each of repeated layers and loops", ...options }) {
-  const folded = fold ? foldRows(options.rows.filter(fold.shows || (() => true)), fold) : options.rows;
-  const table = new VirtualTable({
-    ...options, rows: folded, choose: (row) => options.choose(membersOf(row)[0]),
-    searchText: (row) => membersOf(row).map(options.searchText).join(" "),
-  });
-  const refresh = () => table.update(findBox().value);
-  const all = el("input", {
-    type: "checkbox",
-    onchange: (event) => {
-      table.rows = event.target.checked ? options.rows : folded;
-      refresh();
-    },
-  });
-  panel.append(...before, ...(folded.length < options.rows.length ? [el("label", {}, all, each)] : []), table.count, table.frame);
-  refresh();
-  return refresh;
-}
-
 const coresWord = (op) => {
   if (!op.tensor_cores) return "";
   if (!op.tensor_cores.eligible) return "no";

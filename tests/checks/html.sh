@@ -141,6 +141,16 @@ look() {
 look "$work"/reports/*.html
 holds 'pictures are kept' test -s "$shots/mlp-graph.png"
 
+# The report of an ONNX model.
+python3 -B tests/checks/onnx_write.py "$work/small.onnx"
+echo '{"t": [-2, 3]}' >"$work/ranges.json"
+run 0 "$ampc" autocast "$work/small.onnx" --keep-io --ranges "$work/ranges.json" --html "$work/small.html" \
+    --json "$work/small.json"
+run 0 timeout 5m .browser-env/bin/python -B tests/checks/html_autocast.py "$work/small.html" "$work/small.json" \
+    "$shots/autocast.png"
+told
+says 'pass nothing was logged'
+
 # faults that are planted are found: a button without a name, an error
 sed -e 's#<h1 id="title">#<button></button>&#' -e 's#^startFind();#& console.error("planted");#' \
     "$work/reports/odd.html" >"$work/faulty.html"

@@ -205,8 +205,8 @@ static const ToolOption ampc_options[] = {
     {.name = "html", .value = "FILE", .kind = VALUE_FILE, TEXT(html), .commands = EXPLAIN | AUTOCAST,
      .help = "Writes a report to look at in a browser, one file that needs no network: the graph by blocks, the ops "
              "with the text of the model beside them, casts, kernels, memory over the step, findings of lint, and "
-             "with --against what differs. Graphviz's dot lays the graph out where it is installed. Of autocast: nodes, "
-             "reasons, casts, weights and ranges."},
+             "with --against what differs. Graphviz's dot lays the graph out where it is installed. autocast: reasons, "
+             "nodes, casts, weights and ranges."},
     {.name = "log", .value = "FILE", .kind = VALUE_FILE, TEXT(log), .commands = EXPLAIN,
      .help = "With --html: what amprun train --log has written. The report shows the training: loss, loss scale, "
              "skipped steps, faults (--trace-nonfinite) and how large the numbers of tensors are (--stats)."},

@@ -277,7 +277,7 @@ class OnnxCall {
 
 } // namespace detail
 
-/* What `ampc autocast` tells; options.output is written where it is set.  |counts|, unless it is null, has its
+/* What `ampc autocast` prints; options.output is written if it is set.  |counts|, unless it is null, has its
  * struct_size set. */
 inline std::string onnx_autocast(const std::string &model, const OnnxOptions &options = {},
                                  amp_onnx_counts *counts = nullptr) {
@@ -286,7 +286,7 @@ inline std::string onnx_autocast(const std::string &model, const OnnxOptions &op
         return amp_onnx_autocast(model.c_str(), of, counts, out, error);
     });
 }
-/* What `ampc diff BEFORE.onnx AFTER.onnx` tells. */
+/* What `ampc diff BEFORE.onnx AFTER.onnx` prints. */
 inline std::string onnx_compare(const std::string &before, const std::string &after, const OnnxOptions &options = {}) {
     return detail::OnnxCall(options).run([&](const amp_onnx_options *of, amp_compile_result **out, amp_error *error) {
         return amp_onnx_compare(before.c_str(), after.c_str(), of, out, error);

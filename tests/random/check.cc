@@ -21,6 +21,7 @@ namespace {
 // Relative to the norm of each tensor; what is small beside the largest tensor's numbers may be off by a share of
 // those.
 constexpr double kFloat64Bound = 1e-3, kFloorOfNorms = 1e-5;
+constexpr int kWords = 7;                               // that an embedding of ids has: length.cc
 constexpr double kSimplifyBound[] = {1e-4, 8e-2, 2e-2}; // fp32, bf16, fp16: simplify leaves roundings out
 
 using Tensor = std::vector<double>;
@@ -29,7 +30,7 @@ using Results = std::map<std::string, Tensor>; // "loss", "out", "grad.NAME"
 struct Data { // the same for every way of running a program
     std::map<std::string, std::vector<float>> params;
     std::map<std::string, std::vector<float>> inputs;
-    std::vector<int32_t> targets;
+    std::map<std::string, std::vector<int32_t>> indexes; // targets, words
 };
 
 struct Failure {
@@ -92,8 +93,22 @@ void Need(amp_status status, const amp_error &err, const char *what) {
     if (status) Fail(std::string(what) + ": " + err.message);
 }
 
-Data MakeData(const Session &s, int n, uint64_t seed) {
-    Random r{seed};
+// All inputs of the training step, in their order.
+std::vector<amp_tensor_info> Inputs(const Session &s, amp_sizes at) {
+    std::vector<amp_tensor_info> all;
+    amp_error err = {};
+    amp_model_info info;
+    amp_model_get_info(s.model, &info);
+    for (int i = 0; i < info.input_count; i++) {
+        amp_tensor_info t;
+        Need(amp_model_input_at(s.model, i, at, &t, &err), err, "input");
+        all.push_back(t);
+    }
+    return all;
+}
+
+Data MakeData(const Session &s, const Program &p, amp_sizes at, uint64_t seed) {
+    Random r{seed}, indexes{seed + 1};
     Data d;
     amp_error err = {};
     amp_model_info info;
@@ -110,9 +125,13 @@ Data MakeData(const Session &s, int n, uint64_t seed) {
                             : static_cast<float>(r.Uniform() / std::sqrt(fan) * (t.rank > 1 ? 1.7 : 0.7));
         d.params[t.name] = values;
     }
-    for (int i = 0; i < info.model_input_count; i++) {
-        amp_tensor_info t;
-        Need(amp_model_input_at(s.model, i, {n, 0}, &t, &err), err, "input");
+    for (const amp_tensor_info &t : Inputs(s, at)) {
+        if (t.dtype == AMP_DT_I32) {
+            std::vector<int32_t> &values = d.indexes[t.name];
+            for (int64_t i = Count(t); i > 0; i--)
+                values.push_back(indexes.Below(std::strcmp(t.name, "targets") ? kWords : p.classes));
+            continue;
+        }
         std::vector<float> values(Count(t));
         for (float &v : values) v = 1.5f * r.Uniform();
         d.inputs[t.name] = values;
@@ -122,59 +141,75 @@ Data MakeData(const Session &s, int n, uint64_t seed) {
 
 constexpr uint64_t kSessionSeed = 5;
 
+// A compiled model, in a file.
+struct Built {
+    std::string path;
+    Built(amp_compile_options o, const Settings &settings, const char *what) {
+        static int count = 0;
+        path = settings.folder + "/random-" + std::to_string(getpid()) + "-" + std::to_string(count++) + ".so";
+        o.output = path.c_str();
+        Compile(o, what);
+    }
+    ~Built() { unlink(path.c_str()); }
+};
+
 struct Place { // where a session runs
     const char *device = nullptr;
     bool separate = false; // nothing shares memory
+    int64_t t = 0;         // of the call; 0: the model has no T
 };
 
-// Compiled with |o|; the batch is made on the first call.
-Results Run(const amp_compile_options &options, const Program &p, const Settings &settings, uint64_t seed, Data *data,
-            const char *what, const Place &place = {}) {
-    std::string path = settings.folder + "/random-" + std::to_string(getpid()) + ".so";
-    amp_compile_options o = options;
-    o.output = path.c_str();
-    Compile(o, what);
+std::vector<const void *> Given(const std::vector<amp_tensor_info> &inputs, const Data &data) {
+    std::vector<const void *> given;
+    for (const amp_tensor_info &t : inputs)
+        given.push_back(t.dtype == AMP_DT_I32 ? static_cast<const void *>(data.indexes.at(t.name).data())
+                                              : data.inputs.at(t.name).data());
+    return given;
+}
+
+// What the session's memory holds of a call of the largest T changes nothing.
+void CallTheLongest(const Session &s, const Program &p, void **outputs, const char *what) {
+    const amp_sizes most = {p.n, p.most};
+    const Data data = MakeData(s, p, most, 77);
+    amp_error err = {};
+    Need(amp_infer(s.session, Given(Inputs(s, most), data).data(), most, outputs, &err), err, what);
+}
+
+// The batch is made on the first call.
+Results Run(const Built &built, const Program &p, uint64_t seed, Data *data, const char *what,
+            const Place &place = {}) {
     Session s;
     amp_error err = {};
+    const amp_sizes at = {p.n, place.t};
     amp::SessionOptions with;
-    with.capacity.n = p.n;
+    with.capacity = {p.n, place.t ? p.most : 0};
     with.threads = 1;
     with.seed = kSessionSeed;
     with.inspect.keep_values = 1;
     with.device = place.device;
     with.inspect.separate_buffers = place.separate;
-    amp_status status = amp_model_load(path.c_str(), nullptr, &s.model, &err);
-    unlink(path.c_str());
-    Need(status, err, what);
+    Need(amp_model_load(built.path.c_str(), nullptr, &s.model, &err), err, what);
     amp_model_info about;
     amp_model_get_info(s.model, &about);
     if (place.device && !about.has_cuda) throw Skipped{about.cuda_missing};
     Need(amp_params_create(s.model, nullptr, &s.params, &err), err, what);
-    if (data->inputs.empty()) {
-        *data = MakeData(s, p.n, seed);
-        Random r{seed + 1};
-        for (int i = 0; i < p.n; i++) data->targets.push_back(r.Below(p.classes));
-    }
+    if (data->indexes.empty()) *data = MakeData(s, p, at, seed);
     for (auto &[name, values] : data->params)
         Need(amp_params_set(s.params, name.c_str(), values.data(), values.size(), &err), err, what);
     Need(amp_session_create(s.model, s.params, &with, &s.session, &err), err, what);
 
-    std::vector<const void *> inputs;
-    amp_model_info info;
-    amp_model_get_info(s.model, &info);
-    for (int i = 0; i < info.model_input_count; i++) {
-        amp_tensor_info t;
-        Need(amp_model_input_at(s.model, i, {p.n, 0}, &t, &err), err, what);
-        inputs.push_back(data->inputs[t.name].data());
-    }
-    inputs.push_back(data->targets.data());
+    const std::vector<const void *> inputs = Given(Inputs(s, at), *data);
     Results out;
-    std::vector<float> result(size_t(p.n) * p.classes);
+    amp_tensor_info made;
+    Need(amp_model_result_at(s.model, 0, {p.n, place.t ? p.most : 0}, &made, &err), err, what);
+    std::vector<float> result(Count(made));
     void *outputs[] = {result.data()};
-    Need(amp_infer(s.session, inputs.data(), {p.n, 0}, outputs, &err), err, what);
-    out["out"] = Tensor(result.begin(), result.end());
+    if (place.t) CallTheLongest(s, p, outputs, what);
+    Need(amp_infer(s.session, inputs.data(), at, outputs, &err), err, what);
+    Need(amp_model_result_at(s.model, 0, at, &made, &err), err, what);
+    out["out"] = Tensor(result.begin(), result.begin() + Count(made));
     amp_step_report report;
-    Need(amp_step(s.session, inputs.data(), {p.n, 0}, &report, &err), err, what);
+    Need(amp_step(s.session, inputs.data(), at, &report, &err), err, what);
     out["loss"] = {report.loss};
     for (int i = 0; const char *name = amp_session_value_name(s.session, i); i++) {
         if (std::strncmp(name, "grad.", 5)) continue;
@@ -192,38 +227,42 @@ Results Run(const amp_compile_options &options, const Program &p, const Settings
     return out;
 }
 
+Results Run(const amp_compile_options &options, const Program &p, const Settings &settings, uint64_t seed, Data *data,
+            const char *what, const Place &place = {}) {
+    return Run(Built(options, settings, what), p, seed, data, what, place);
+}
+
 // ---- the float64 interpreter ----
 
-void Fill(InterpTensor *t, const Data &data, const Val *, const Func *f, const Value *v) {
+void Fill(InterpTensor *t, const Data &data, const Value *v) {
     std::string name = v->name;
-    (void)f;
     auto copy = [&](const auto &from) {
         for (int64_t i = 0; i < t->count; i++) t->data[i] = double(from[size_t(i)]);
     };
-    if (name == "targets") copy(data.targets);
+    if (data.indexes.count(name)) copy(data.indexes.at(name));
     else if (data.params.count(name)) copy(data.params.at(name));
     else if (data.inputs.count(name)) copy(data.inputs.at(name));
     else if (name == "seed") t->data[0] = double(kSessionSeed);
     else if (name == "scale") t->data[0] = 1;
 }
 
-void Interpret(const Module *m, const char *func, const Program &p, const Data &data, Results *out) {
+void Interpret(const Module *m, const char *func, Sizes at, const Data &data, Results *out) {
     const Func *f = ir_func_find(m, func);
     if (!f) Fail(std::string("float64: no function ") + func);
     Arena *a = m->arena;
     std::vector<InterpTensor> given;
     for (int i = 0; i < f->inputs.len; i++) {
         const Value *v = ir_value(f, f->inputs.data[i]);
-        given.push_back(interp_tensor(a, v->name, &v->shape, {p.n, 1}));
-        Fill(&given.back(), data, nullptr, f, v);
+        given.push_back(interp_tensor(a, v->name, &v->shape, at));
+        Fill(&given.back(), data, v);
     }
     Shape scalar = shape_scalar();
-    given.push_back(interp_tensor(a, "seed", &scalar, {p.n, 1}));
+    given.push_back(interp_tensor(a, "seed", &scalar, at));
     given.back().data[0] = double(kSessionSeed);
     std::vector<InterpTensor> results(size_t(f->results.len) + 1);
     InterpOptions exact = {};
     amp_error err = {};
-    Need(interp_run(f, {p.n, 1}, &exact, given.data(), int(given.size()), results.data(), &err), err, "float64");
+    Need(interp_run(f, at, &exact, given.data(), int(given.size()), results.data(), &err), err, "float64");
     for (int i = 0; i < f->results.len; i++) {
         std::string name = f->results.data[i].name;
         Tensor values(results[i].data, results[i].data + results[i].count);
@@ -236,7 +275,7 @@ void Interpret(const Module *m, const char *func, const Program &p, const Data &
         if (data.params.count(t.name)) (*out)[std::string("after.") + t.name] = Tensor(t.data, t.data + t.count);
 }
 
-Results Float64(const std::string &text, const Program &p, const Settings &settings, const Data &data) {
+Results Float64(const std::string &text, Sizes at, const Settings &settings, const Data &data) {
     amp_compile_options o = Options(text, settings);
     o.emit = AMP_EMIT_IR;
     o.stop_after = "simplify";
@@ -254,8 +293,8 @@ Results Float64(const std::string &text, const Program &p, const Settings &setti
     Results out;
     try {
         if (!m) Fail("float64: the IR does not read back");
-        Interpret(m, "infer", p, data, &out);
-        Interpret(m, "train_step", p, data, &out);
+        Interpret(m, "infer", at, data, &out);
+        Interpret(m, "train_step", at, data, &out);
     } catch (...) {
         arena_free(&arena);
         throw;
@@ -395,7 +434,73 @@ std::string CheckOnce(const Program &p, const std::string &text, const Settings 
         wrong =
             Within("without simplify", base, Run(o, p, settings, seed, &data, "without simplify"), SimplifyBound(p));
     if (!wrong.empty() || p.precision != "fp32") return wrong;
-    return Within("float64", base, Float64(text, p, settings, data), kFloat64Bound);
+    return Within("float64", base, Float64(text, {p.n, 1}, settings, data), kFloat64Bound);
+}
+
+// ---- programs with a T ----
+
+// The smallest T, the largest, and one between, which is prime if each T is taken.
+std::vector<int64_t> Lengths(const Program &p, uint64_t seed) {
+    Random r{seed};
+    int64_t t = p.unit * (1 + r.Below(p.most / p.unit));
+    auto prime = [](int64_t v) {
+        for (int64_t i = 2; i * i <= v; i++)
+            if (v % i == 0) return false;
+        return v > 1;
+    };
+    while (p.unit == 1 && t > 2 && !prime(t)) t--;
+    return {p.unit, t, p.most};
+}
+
+// The same bits without a pass, or with checkpoints: one of these for a program.
+std::string CheckAnother(const Program &p, amp_compile_options o, const Results &base, const Settings &settings,
+                         uint64_t seed, Data *data, const Place &place) {
+    static const char *const kPasses[] = {"fuse", "layout", nullptr};
+    o.no_pass = kPasses[p.statements.size() % 3];
+    const std::string text = p.Text(seed), what = o.no_pass ? std::string("without ") + o.no_pass : "with checkpoints";
+    if (!o.no_pass) o.text = text.c_str(), o.text_size = text.size();
+    try {
+        std::string wrong = SameBits(what.c_str(), base, Run(o, p, settings, seed, data, what.c_str(), place));
+        return wrong.empty() || o.no_pass ? wrong : wrong + "\n" + text;
+    } catch (const Failure &f) {
+        if (f.text.find("this checkpoint computes no tensor") == std::string::npos) throw;
+        return "";
+    }
+}
+
+std::string CheckLength(const Program &p, const std::string &text, const Settings &settings, uint64_t seed,
+                        bool *exact) {
+    const std::vector<int64_t> lengths = Lengths(p, p.statements.size());
+    const int64_t one = lengths[p.statements.size() / 3 % 3];
+    const std::string number = std::to_string(one);
+    const amp_define define = {"T", number.c_str()};
+    amp_compile_options any = Options(text, settings);
+    any.target = settings.cuda ? "both" : "cpu";
+    amp_compile_options fixed = any;
+    fixed.defines = &define, fixed.define_count = 1;
+    const Built built(any, settings, "any T");
+    std::string wrong;
+    for (int64_t t : lengths) {
+        Data data;
+        const std::string at = " at T = " + std::to_string(t);
+        *exact = true;
+        const Results cpu = Run(built, p, seed, &data, ("any T" + at).c_str(), {nullptr, false, t});
+        Results made = cpu;
+        const Place place = {settings.cuda ? "cuda" : nullptr, false, t};
+        if (settings.cuda) made = Run(built, p, seed, &data, ("on CUDA" + at).c_str(), place);
+        if (t == one) {
+            wrong = SameBits(("any T, -D T" + at).c_str(),
+                             Run(fixed, p, settings, seed, &data, ("-D T" + at).c_str(), {place.device}), made);
+            if (wrong.empty()) wrong = CheckAnother(p, any, made, settings, seed, &data, place);
+        }
+        if (!wrong.empty()) return wrong;
+        *exact = false;
+        if (settings.cuda) wrong = Within(("on CUDA" + at).c_str(), made, cpu, SimplifyBound(p));
+        else if (p.precision == "fp32")
+            wrong = Within(("float64" + at).c_str(), made, Float64(text, {p.n, t}, settings, data), kFloat64Bound);
+        if (!wrong.empty()) return wrong;
+    }
+    return wrong;
 }
 
 } // namespace
@@ -405,7 +510,9 @@ std::string Check(const Program &p, const Settings &settings) {
     try {
         for (uint64_t seed : {11, 22, 33}) {
             bool exact = false;
-            wrong = settings.cuda ? CheckOnCuda(p, text, settings, seed) : CheckOnce(p, text, settings, seed, &exact);
+            wrong = p.most          ? CheckLength(p, text, settings, seed, &exact)
+                    : settings.cuda ? CheckOnCuda(p, text, settings, seed)
+                                    : CheckOnce(p, text, settings, seed, &exact);
             if (wrong.empty() || exact) return wrong;
         }
         return wrong;

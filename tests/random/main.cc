@@ -1,9 +1,9 @@
-// main.cc: random_programs [--first SEED] [--count N] [--step K] [--cc PROGRAM] [--folder DIR] [--device cpu|cuda] |
+// main.cc: random_programs [--first SEED] [--count N] [--step K] [--cc PROGRAM] [--folder DIR] [--device cpu|cuda] [--size T] |
 // --minimise SEED | --print SEED | --missing COUNT
 //
 // Checks the programs of the seeds FIRST, FIRST + K, ... (N of them) and ends with "N passed, N failed" and, on CUDA,
 // ", N skipped".  A failing one is made as small as it gets and printed with its seed.  --missing: prints the ops that
-// the first COUNT programs do not hold.
+// the first COUNT programs do not hold.  --size T, before these: programs with a T.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -73,6 +73,7 @@ int main(int argc, char **argv) {
     uint64_t first = 1, step = 1;
     int count = 200, passed = 0, failed = 0, skipped = 0;
     rp::Settings settings;
+    auto generate = rp::Generate;
     const char *folder = std::getenv("TMPDIR");
     settings.folder = folder && *folder ? folder : "/tmp";
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -83,7 +84,8 @@ int main(int argc, char **argv) {
         else if (option == "--cc") settings.c_compiler = value;
         else if (option == "--folder") settings.folder = value;
         else if (option == "--device") settings.cuda = value == "cuda";
-        else if (option == "--print") return std::printf("%s", rp::Generate(std::stoull(value)).Text().c_str()) < 0;
+        else if (option == "--size" && value == "T") generate = rp::GenerateWithLength;
+        else if (option == "--print") return std::printf("%s", generate(std::stoull(value)).Text().c_str()) < 0;
         else if (option == "--missing") return PrintMissing(std::stoi(value));
         else if (option == "--minimise") first = std::stoull(value), count = 1;
         else return std::fprintf(stderr, "random_programs: %s: no such option\n", argv[i]), 2;
@@ -91,7 +93,7 @@ int main(int argc, char **argv) {
     bool lost = false;
     for (int i = 0; i < count && !lost; i++) {
         uint64_t seed = first + step * static_cast<uint64_t>(i);
-        rp::Program p = rp::Generate(seed);
+        rp::Program p = generate(seed);
         try {
             std::string wrong = rp::Check(p, settings);
             wrong.empty() ? passed++ : failed++;

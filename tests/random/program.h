@@ -8,9 +8,17 @@
 
 namespace random_programs {
 
-constexpr int kBatch = -1; // a dimension that is N
+// A dimension is a number above 0, or less than 0 where it is mul * N^n * T^t / div.
+constexpr int Dimension(int mul, int div, int n, int t) { return -(((mul * 64 + div) * 4 + n) * 4 + t); }
+constexpr int kBatch = Dimension(1, 1, 1, 0), kLength = Dimension(1, 1, 0, 1), kTokens = Dimension(1, 1, 1, 1);
 
 using Dims = std::vector<int>;
+
+std::string Word(int dim); // 8, 2 * T
+std::string ShapeText(const Dims &d);
+int Number(int dim, int n, int t); // what it is in a call
+int Times(int a, int b);
+int Over(int dim, int by); // dim / by, which is whole
 
 struct Random {
     uint64_t state;
@@ -41,6 +49,7 @@ struct Program {
     int classes = 3;
     bool cross_entropy = true; // of the last value, [N, classes]; else the mean of its squares
     int n = 3;                 // samples that it is run with
+    int unit = 1, most = 0;    // `size T = most, unit = unit`; 0: it has no T
 
     // What no one reads is left out.  |checkpoints|: a seed, by which runs of statements are put into `checkpoint { }`,
     // some of them nested; 0: none.
@@ -50,6 +59,9 @@ struct Program {
 };
 
 Program Generate(uint64_t seed);
+
+// With a T, wherever it may be.  The last value is [N, classes], [N, T, classes] or [N * T, classes].
+Program GenerateWithLength(uint64_t seed);
 
 // Smaller programs that are as wrong as this one: one statement becomes an input, or rows are not padded.
 std::vector<Program> Smaller(const Program &p);

@@ -12,7 +12,7 @@
 static bool is_narrow(const Func *f, Val v) {
     const Shape *s = ir_shape(f, v);
     const Dim *last = s->rank ? &s->d[s->rank - 1] : NULL;
-    return last && !last->n && last->mul < 32;
+    return last && !dim_varies(*last) && last->mul < 32;
 }
 
 /* A state, or casts of one: it is packed once a step, not once a product. */

@@ -123,6 +123,7 @@ static void move_results(Func *f) {
     for (int i = 0; i < f->body.len; i++) {
         Op *o = ir_op_at(f, i);
         for (int n = 0; n < o->n_in; n++) o->in[n] = current(&r, o->in[n]);
+        for (int n = 0; o->after && n < o->after->count; n++) o->after->at[n] = current(&r, o->after->at[n]);
         o->pred = current(&r, o->pred);
         if (!exchange_operands(&r, o) && !merge_columns(&r, o)) drop_same(&r, o);
     }

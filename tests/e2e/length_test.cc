@@ -88,6 +88,14 @@ TEST(Length, OfAttentionThatSeesAll) {
     compare("sees-all", text_of(body, "fp32"), {1, 8, 64});
 }
 
+// Products of samples, whose inner dimension is T.
+TEST(Length, OfProductsOfSamples) {
+    const std::string body =
+        "    r = mean(x; dims = 2)\n    h = matmul(softmax(matmul(r, transpose(r)); dim = -1), r)\n"
+        "    logits = linear(reshape(max(h; dims = 1); shape = [N, 1]); out = 10) as head\n";
+    compare("samples", text_of(body, "bf16"), {8, 64});
+}
+
 // ---- calls ---------------------------------------------------------------------------------------------------------
 
 TEST(Length, OfACallIsChecked) {

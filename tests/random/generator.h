@@ -282,7 +282,7 @@ struct Generator {
     }
     void Attention() {
         int v = Any();
-        if (rank(v) != 3 && rank(v) != 4) return;
+        if ((rank(v) != 3 && rank(v) != 4) || dims(v).back() < 0) return;
         std::string more = r.Chance(50) ? "; causal = true" : r.Chance(50) ? "; scale = 0.25" : "";
         if (r.Chance(30)) more = ", matmul(@0, transpose(@0)) * 0.5" + more;
         if (rank(v) == 4 && dims(v)[1] > 0 && dims(v)[1] % 2 == 0 && r.Chance(50)) {

@@ -173,12 +173,12 @@ struct LengthGenerator : Generator {
         static const std::vector<int> units = {1, 1, 1, 2, 4, 8};
         p.unit = r.Pick(units);
         p.most = p.unit * (2 + r.Below(r.Chance(15) ? 300 / p.unit : 40 / p.unit));
+        if (r.Chance(20)) Add("", {}, {kBatch, 1 + r.Below(20)});
         int kind = r.Below(8), width = p.most > 40 ? 1 + r.Below(8) : 1 + r.Below(24);
         if (kind == 0) Add("", {}, {kBatch, kLength});
         else if (kind == 1) Add("", {}, {kBatch, width, kLength});
         else if (kind == 2) Add("", {}, {kBatch, 1 + r.Below(4), kLength, 1 + r.Below(8)});
         else Add("", {}, {kBatch, kLength, r.Chance(50) ? width : 8});
-        if (r.Chance(20)) Add("", {}, {kBatch, 1 + r.Below(20)});
     }
     // No T is left but of tokens.
     void Settle() {
@@ -224,7 +224,7 @@ Program GenerateWithLength(uint64_t seed) {
     g.p.cross_entropy = g.r.Chance(70);
     g.p.n = 2 + g.r.Below(5);
     g.LengthInputs();
-    g.Add("prelu(@0)", {0}, g.dims(0)); // a parameter: what follows has gradients
+    g.Add("prelu(@0)", {g.Last()}, g.dims(g.Last())); // a parameter: what follows has gradients
     using L = LengthGenerator;
     for (int i = 0, count = 2 + g.r.Below(10); i < count; i++) {
         void (L::*const kinds[])() = {

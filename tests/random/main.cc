@@ -1,5 +1,5 @@
-// main.cc: random_programs [--first SEED] [--count N] [--step K] [--cc PROGRAM] [--folder DIR] [--device cpu|cuda] [--size T] |
-// --minimise SEED | --print SEED | --missing COUNT
+// main.cc: random_programs [--first SEED] [--count N] [--step K] [--cc PROGRAM] [--folder DIR] [--device cpu|cuda]
+// [--size T] | --minimise SEED | --print SEED | --missing COUNT
 //
 // Checks the programs of the seeds FIRST, FIRST + K, ... (N of them) and ends with "N passed, N failed" and, on CUDA,
 // ", N skipped".  A failing one is made as small as it gets and printed with its seed.  --missing: prints the ops that

@@ -46,8 +46,8 @@
  * Of several stages (passes/launch/supersteps.c) a block takes the next number, and waits until all blocks of the
  * stages before its own have ended (prelude/superstep.cuh).  Sizes are in the text:
  *
- *     extern "C" __global__ void __launch_bounds__(256, 2) @(void *const *operands, int64_t n, uint32_t *tickets,
- *                                                            int64_t first0, int64_t x0, int64_t y0, ..)
+ *     extern "C" __global__ void __launch_bounds__(256, 2) @(void *const *operands, int64_t n, [int64_t t,]
+ *                                                            uint32_t *tickets, int64_t first0, int64_t x0, ..)
  *     {
  *         __shared__ ..
  *         await_earlier_launches();
@@ -324,6 +324,7 @@ static void take_bounds(const Writing *g, CudaBody *out) {
             vec_push(g->x->m->arena, &out->sizes, part->sizes.data[s]);
     }
     if (!g->stages) return;
+    if (g->x->m->length.most) vec_push(g->x->m->arena, &out->sizes, dim_t(1, 1));
     out->kind = KERNEL_PRODUCT; /* its bounds are the same before sm_80 and where NVRTC is lean */
     out->min_blocks = MIN_BLOCKS;
     out->halves_blocks = false;
@@ -336,7 +337,8 @@ static void put_parameters(const Writing *g, const CudaBody *body, Text *t) {
         for (int o = 0; o < g->pieces.data[i].body.pointers.len; o++)
             text_printf(t, "%sb%d, ", g->pieces.data[i].body.pointers.data[o], g->pieces.data[i].operand + o);
     text_puts(t, "int64_t n");
-    for (int i = 0; i < body->sizes.len; i++) text_printf(t, ", int64_t size%d", i);
+    for (int i = 0; i < body->sizes.len; i++)
+        text_puts(t, g->stages ? ", int64_t t" : arena_printf(g->x->m->arena, ", int64_t size%d", i));
     if (g->any_batch) text_puts(t, ", const int64_t *member_elements");
     if (g->stages || g->launch->by_columns || body->partials) text_puts(t, ", uint32_t *tickets");
     if (body->partials) text_puts(t, ", double *partials");

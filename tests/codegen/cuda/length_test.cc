@@ -45,6 +45,16 @@ const char columns[] = R"(  input %x : f16[N, COLS]
   result w = %w
 )";
 
+const char joined[] = R"(  input %a : f16[N, COLS, 24]
+  input %b : f16[24, 24]
+  %p = contract(%a, %b; tb = true) : f32[N, COLS, 24]
+  %h = cast(%p) : f16[N, COLS, 24]
+  %q = contract(%h, %b; tb = true) : f32[N, COLS, 24]
+  %s = reduce_sum(%q; dims = (0, 1), keep = true) : f32[1, 1, 24]
+  result q = %q
+  result s = %s
+)";
+
 const char products[] = R"(  input %a : f16[N, 24]
   input %b : f16[COLS, 24]
   input %c : f32[1, COLS]
@@ -234,6 +244,17 @@ TEST_F(Length, ColumnsThatTCounts) {
 TEST_F(Length, BitsAreThoseOfAFixedLength) {
     for (const char *body : {softmax, columns, products, moves})
         for (int unit : {1, 8}) SameAsFixed(body, unit, {8, 64, 200, 1024}, 19);
+}
+
+TEST_F(Length, AFunctionInOneLaunch) {
+    const std::string text = OfT(joined, 1);
+    const Module *m = PlannedForCuda(text);
+    ASSERT_NE(m, nullptr);
+    EXPECT_TRUE(m->funcs.data[0]->joined) << Print(m);
+    for (int64_t t : {1, 33}) {
+        run_length = t;
+        Check(text, {5}, 5e-3);
+    }
 }
 
 TEST_F(Length, PartsOfATransformer) {

@@ -101,13 +101,11 @@ const Kernel *kernel_order_at(const KernelOrder *o, int kernel) { return o->list
 
 int kernel_order_toward(const KernelOrder *o, int kernel, bool up) { return up ? o->before[kernel] : o->next[kernel]; }
 
-/* Whether an op has an operand that |maker| makes, if only for its shape. */
-static bool names_value_of(const KernelOrder *o, int kernel, int maker) {
-    const KernelOps *k = &o->list.at.data[kernel];
+bool names_value_of(const Func *f, const int *makers, const KernelOps *k, int maker) {
     for (int i = 0; i < k->ops.len; i++) {
-        const Op *op = ir_op(o->list.f, k->ops.data[i]);
+        const Op *op = ir_op(f, k->ops.data[i]);
         for (int n = 0; n < op->n_in; n++)
-            if (o->maker[op->in[n].id] == maker) return true;
+            if (makers[op->in[n].id] == maker) return true;
     }
     return false;
 }
@@ -119,7 +117,8 @@ bool kernel_order_may_move(const KernelOrder *o, int kernel, int end, bool up) {
     for (int i = kernel_order_toward(o, kernel, up); i != end; i = kernel_order_toward(o, i, up)) {
         const Kernel *between = kernel_order_at(o, i);
         if (++steps > FARTHEST || ir_touches(f, k, between, true) || ir_touches(f, between, k, true)) return false;
-        if (up ? names_value_of(o, kernel, i) : names_value_of(o, i, kernel)) return false;
+        const int reader = up ? kernel : i, maker = up ? i : kernel;
+        if (names_value_of(f, o->maker, &o->list.at.data[reader], maker)) return false;
     }
     return true;
 }

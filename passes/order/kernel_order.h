@@ -17,6 +17,8 @@ extern "C" {
 bool order_kernels(PassContext *c, bool (*order)(Func *f));
 /* By buffer, from 1: its bytes at an assumed batch, where it is a temporary; else 0. */
 int64_t *measure_buffers(const Func *f);
+/* Whether an op of |k| has an operand that the kernel |maker| makes, if only for its shape. */
+bool names_value_of(const Func *f, const int *makers, const KernelOps *k, int maker);
 /* gather.c: by kernel: whether neither neighbour does the same for other values, so that it would have a launch of its
  * own. */
 bool *kernels_alone(const Func *f);

@@ -11,6 +11,8 @@ typedef struct Sequence {
     const Func *f;
     const int64_t *bytes; /* by buffer, as first and last: 0 for what is no temporary */
     int *first, *last;    /* positions of kernels */
+    const int *makers;    /* by value id: a kernel's number; -1: none */
+    int *numbers;         /* by position */
 } Sequence;
 
 /* ---- memory of a kernel ------------------------------------------------------------------------------------------ */
@@ -57,7 +59,12 @@ static Sequence measure_sequence(const Func *f) {
     s.first = arena_array(a, int, f->buffers.len + 1);
     s.last = arena_array(a, int, f->buffers.len + 1);
     for (int i = 0; i <= f->buffers.len; i++) s.first[i] = s.last[i] = -1;
-    for (int i = 0; i < f->kernels.len; i++) touch(&s, f->kernels.data[i], i);
+    s.makers = kernel_makers(f);
+    s.numbers = arena_array(a, int, f->kernels.len + 1);
+    for (int i = 0; i < f->kernels.len; i++) {
+        s.numbers[i] = i;
+        touch(&s, f->kernels.data[i], i);
+    }
     return s;
 }
 
@@ -70,9 +77,11 @@ static void keep_results(Sequence *s) {
         if (result[f->buffers.data[i]->value.id]) s->last[i + 1] = f->kernels.len;
 }
 
-static bool is_better_swapped(const Sequence *s, const Kernel *a, const Kernel *b, int at) {
+static bool is_better_swapped(const Sequence *s, const KernelOps *first, const KernelOps *second, int at) {
+    const Kernel *a = first->kernel, *b = second->kernel;
     if (ir_touches(s->f, a, b, true) || ir_touches(s->f, b, a, true)) return false;
     if (a->kind == KERNEL_COLLECTIVE && b->kind == KERNEL_COLLECTIVE) return false; /* all ranks have one order */
+    if (names_value_of(s->f, s->makers, second, s->numbers[at])) return false;
     int64_t of_a = begins(s, a, at), of_b = begins(s, b, at + 1);
     return peak(s, b, of_b, a, of_a, at) < peak(s, a, of_a, b, of_b, at);
 }
@@ -97,9 +106,12 @@ static bool sequence(Func *f) {
     keep_results(&s);
     for (int i = 0; i + 1 < list.at.len; i++) {
         KernelOps first = list.at.data[i], second = list.at.data[i + 1];
-        if (!is_better_swapped(&s, first.kernel, second.kernel, i)) continue;
+        if (!is_better_swapped(&s, &first, &second, i)) continue;
+        const int number = s.numbers[i];
         list.at.data[i] = second;
         list.at.data[i + 1] = first;
+        s.numbers[i] = s.numbers[i + 1];
+        s.numbers[i + 1] = number;
         swap_intervals(&s, second.kernel, first.kernel, i);
         swapped = true;
     }

@@ -124,6 +124,12 @@ bool shape_equal(const Shape *a, const Shape *b) {
     return true;
 }
 
+bool shape_same(const Shape *a, const Shape *b) {
+    bool same = shape_equal(a, b);
+    for (int i = 0; i < a->rank && same; i++) same = a->d[i].sized == b->d[i].sized;
+    return same;
+}
+
 /* Dim |i| from the right; 1 past the front. */
 static Dim dim_from_right(const Shape *s, int i) { return i < s->rank ? s->d[s->rank - 1 - i] : dim_const(1); }
 
@@ -132,7 +138,8 @@ bool shape_broadcast(const Shape *a, const Shape *b, Shape *out) {
     for (int i = 0; i < out->rank; i++) {
         Dim x = dim_from_right(a, i), y = dim_from_right(b, i);
         if (!dim_equal(x, y) && !dim_is_one(x) && !dim_is_one(y)) return false;
-        out->d[out->rank - 1 - i] = dim_is_one(x) ? y : x;
+        /* of two ones the one that T might be */
+        out->d[out->rank - 1 - i] = dim_is_one(x) && !(x.sized && dim_is_one(y)) ? y : x;
     }
     return true;
 }

@@ -73,7 +73,7 @@ Op *lower_op_of(Lowering *l, Opcode code, const Val *in, int n_in) { return ir_o
 Val lower_result_of(Lowering *l, Op *o, Dtype t, const Shape *s) { return ir_result(l->f, o, NULL, t, *s); }
 
 static Val moved_to(Lowering *l, Opcode code, Val v, const Shape *s) {
-    if (shape_equal(ir_shape(l->f, v), s)) return v;
+    if (shape_same(ir_shape(l->f, v), s)) return v;
     return lower_result_of(l, lower_op_of(l, code, &v, 1), ir_dtype(l->f, v), s);
 }
 

@@ -178,9 +178,12 @@ static bool fold_at_once(Folding *z, const Shape *s, const bool *folded, bool ke
     return true;
 }
 
+/* Which T is not, whatever number it was given. */
+static bool is_always_one(Dim d) { return dim_is_one(d) && !d.sized; }
+
 static bool folds_nothing(const Shape *s, const bool *folded) {
     for (int i = 0; i < s->rank; i++)
-        if (folded[i] && !dim_is_one(s->d[i])) return false;
+        if (folded[i] && !is_always_one(s->d[i])) return false;
     return true;
 }
 
@@ -191,7 +194,7 @@ Val lower_reduce(Lowering *l, Opcode code, Val v, const bool *folded, bool keep)
     if (fold_at_once(&z, &s, folded, keep)) return z.v;
     z.s.rank = 0;
     for (int i = 0; i < s.rank; i++) {
-        if (dim_is_one(s.d[i])) continue;
+        if (is_always_one(s.d[i])) continue;
         z.folded[z.s.rank] = folded[i];
         z.s.d[z.s.rank++] = s.d[i];
     }
@@ -436,7 +439,7 @@ static void lower_sum_to(Lowering *l) {
     bool folded[MAX_RANK] = {0};
     for (int i = 0, lacking = from.rank - to.rank; i < from.rank; i++)
         folded[lower_place_of(l, i, from.rank)] =
-            i < lacking || (dim_is_one(to.d[i - lacking]) && !dim_is_one(from.d[i]));
+            i < lacking || (is_always_one(to.d[i - lacking]) && !is_always_one(from.d[i]));
     if (from.rank == to.rank) {
         lower_give(l, 0, lower_reduce(l, OP_reduce_sum, lower_operand(l, 0), folded, true));
         return;

@@ -46,7 +46,7 @@ static void see_move(Moves *m, Op *o, const bool *is_result) {
         return;
     }
     if (!moved || is_result[to.id] || !is_dense(m->f, to, x)) return;
-    if (shape_equal(&x->shape, ir_shape(m->f, x->source))) m->is[to.id] = x->source;
+    if (shape_same(&x->shape, ir_shape(m->f, x->source))) m->is[to.id] = x->source;
     else if (o->code == OP_permute || o->code == OP_reshape) { /* neither has operands but this one */
         o->code = OP_reshape;
         o->attr = NULL;

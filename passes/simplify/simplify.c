@@ -71,7 +71,7 @@ static bool is_number(const Simplify *s, Val v, double number) {
 
 static Val unless_promoted(const Simplify *s, const Op *o, Val x) {
     bool same =
-        ir_dtype(s->f, x) == ir_dtype(s->f, o->out[0]) && shape_equal(ir_shape(s->f, x), ir_shape(s->f, o->out[0]));
+        ir_dtype(s->f, x) == ir_dtype(s->f, o->out[0]) && shape_same(ir_shape(s->f, x), ir_shape(s->f, o->out[0]));
     return same ? x : NO_VAL;
 }
 

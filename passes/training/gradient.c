@@ -96,7 +96,7 @@ Val backward_emit(Backward *b, Opcode code, Dtype t, int n_in, ...) {
 }
 
 Val backward_reshape(Backward *b, Val v, Shape s) {
-    if (shape_equal(ir_shape(b->f, v), &s)) return v;
+    if (shape_same(ir_shape(b->f, v), &s)) return v;
     Op *o = backward_op(b, OP_reshape, v, NO_VAL);
     return ir_result(b->f, o, NULL, ir_dtype(b->f, v), s);
 }
@@ -117,7 +117,7 @@ void backward_give(Backward *b, int i, Val g) {
     Val v = b->op->in[i];
     Dtype t = gradient_dtype(b->f, v);
     b->operand = i;
-    if (!shape_equal(ir_shape(b->f, g), ir_shape(b->f, v))) g = backward_emit(b, OP_sum_to, ir_dtype(b->f, g), 2, g, v);
+    if (!shape_same(ir_shape(b->f, g), ir_shape(b->f, v))) g = backward_emit(b, OP_sum_to, ir_dtype(b->f, g), 2, g, v);
     if (ir_dtype(b->f, g) != t) g = backward_emit(b, OP_cast, t, 1, g);
     Val *sum = &b->gradient[v.id];
     *sum = sum->id ? backward_emit(b, OP_add, t, 2, *sum, g) : g;

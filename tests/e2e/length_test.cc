@@ -96,6 +96,13 @@ TEST(Length, OfProductsOfSamples) {
     compare("samples", text_of(body, "bf16"), {8, 64});
 }
 
+// A T of 1 is no dimension of 1, which reductions leave out.
+TEST(Length, OfOne) {
+    const std::string body = "    h = transpose(reshape(x; shape = [N, T, 3, 8]); a = 1, b = 2)\n"
+                             "    logits = linear(flatten(sum(layer_norm(h) as ln; dims = 2)); out = 10) as head\n";
+    compare("one", text_of(body, "fp32"), {1}, 13);
+}
+
 // ---- calls ---------------------------------------------------------------------------------------------------------
 
 TEST(Length, OfACallIsChecked) {

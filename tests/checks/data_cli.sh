@@ -99,6 +99,79 @@ says "$work/empty: is empty"
 run 2 "$amprun" train "$so" --data "tokens:$text" --steps 1 --save "$text"
 says '--save' "$text"
 
+# ---- texts of different lengths -------------------------------------------------------------------
+
+cat >"$work/lines.amp" <<'MODEL'
+amp 1
+size T = 64, unit = 4
+model lines(ids: i32[N, T]) -> logits {
+    x = embedding(ids; count = 128, dim = 16) as embed
+    x = x + (self_attention(x; heads = 2, causal = true) as attention)
+    logits = linear(x; out = 128) as head
+}
+train lines {
+    input next: i32[N, T]
+    loss = cross_entropy(logits, next; ignore = -100)
+    optimizer = adamw(lr = 0.01)
+}
+MODEL
+so=$work/lines.so lines=$work/lines.txt
+run 0 "$ampc" "$work/lines.amp" --isa portable --target cpu -o "$so"
+python3 - "$work" <<'DATA'
+import json, random, struct, sys
+random.seed(2)
+words = "we the people of a more perfect union in order to form do and".split()
+lines = [" ".join(random.choice(words) for _ in range(random.randint(1, 12))).encode() for _ in range(600)]
+open(sys.argv[1] + "/lines.txt", "wb").write(b"".join(line + b"\n" for line in lines))
+# The texts of evaluation once more, as arrays with lengths.
+rows = [(b"\n" + line + b"\n")[:65] for line in lines[:40]]
+padded = [list(row) + [9] * (65 - len(row)) for row in rows]
+arrays = {"ids": [row[:64] for row in padded], "next": [row[1:] for row in padded],
+          "lengths": [len(row) - 1 for row in rows]}
+header, data = {}, b""
+for name, v in arrays.items():
+    flat = [x for r in v for x in r] if name != "lengths" else v
+    header[name] = {"dtype": "I32", "shape": [40] + ([64] if name != "lengths" else []),
+                    "data_offsets": [len(data), len(data) + 4 * len(flat)]}
+    data += struct.pack(f"<{len(flat)}i", *flat)
+text = json.dumps(header).encode()
+open(sys.argv[1] + "/lines.st", "wb").write(struct.pack("<Q", len(text)) + text + data)
+open(sys.argv[1] + "/first.txt", "wb").write(b"".join(line[:63] + b"\n" for line in lines[:40]))
+DATA
+buckets=(--data "tokens:$lines,split=10" --tokens 512 --seed 3)
+run 0 "$amprun" train "$so" "${buckets[@]}" --epochs 2 --save "$work/l.st" --log "$work/l.log"
+says 'test loss'
+run 0 taskset -c 0 "$amprun" train "$so" "${buckets[@]}" --epochs 2 --threads 3 --save "$work/on.st"
+holds 'the same bits on any number of threads' cmp "$work/l.st" "$work/on.st"
+run 0 "$amprun" train "$so" "${buckets[@]}" --steps 30 --checkpoint "$work/l.ck" --log "$work/on.log"
+run 0 "$amprun" train "$so" "${buckets[@]::2}" --epochs 2 --resume "$work/l.ck" --save "$work/on.st" \
+    --log "$work/on.log"
+holds 'going on gives the bits of the uninterrupted run' cmp "$work/l.st" "$work/on.st"
+holds 'and its log' cmp <(grep '"iteration"' "$work/l.log") <(grep '"iteration"' "$work/on.log")
+run 1 "$amprun" train "$so" "${buckets[@]::2}" --tokens 600 --epochs 2 --resume "$work/l.ck"
+says "--tokens 600: $work/l.ck was written with --tokens 512" 'or give --allow other-batch'
+run 1 "$amprun" train "$so" --data "tokens:$lines,split=10" --tokens 60
+says '--tokens 60: a sample of' 'has 64; give as many'
+# Evaluated in buckets, one by one, and from arrays: the loss is the same, which padding does not change.
+losses() { sed 's/.*"loss": \([0-9.]\{6\}\).*/\1/' <("$amprun" eval "$so" --weights "$work/l.st" "$@"); }
+first=tokens:$work/first.txt,split=10,held=0
+loss=$(losses --data "$first")
+expect 'the loss of one text after the other' "$loss" "$(losses --data "$first" --batch 1)"
+expect 'the loss of arrays with lengths' "$loss" "$(losses --data "safetensors:$work/lines.st" --tokens 128)"
+run 0 "$amprun" infer "$so" --weights "$work/l.st" --inputs "$work/lines.st" --outputs "$work/o.st" --tokens 200
+run 0 "$amprun" infer "$so" --weights "$work/l.st" --inputs "$work/lines.st" --outputs "$work/o1.st" --batch 1
+holds 'results of buckets are where their samples are' python3 - "$work" <<'CHECK'
+import struct, sys
+def floats(name):
+    data = open(f"{sys.argv[1]}/{name}.st", "rb").read()
+    data = data[8 + struct.unpack("<Q", data[:8])[0]:]
+    return struct.unpack(f"<{len(data) // 4}f", data)
+one, other = floats("o"), floats("o1")
+assert len(one) == len(other) and max(map(abs, one)) > 1 and max(abs(a - b) for a, b in zip(one, other)) < 1e-4
+CHECK
+run 1 "$amprun" train "$so" --data "safetensors:$work/lines.st" --length 32
+says "$work/lines.st: lengths[" 'T is from 1 to 32'
+
 # ---- tables --------------------------------------------------------------------------------------
 
 cat >"$work/buy.amp" <<'MODEL'

@@ -25,6 +25,27 @@ inline amp_tensor_info Input(const char *name, amp_dtype dtype, std::initializer
     return info;
 }
 
+struct Array {
+    std::string name, type;
+    std::vector<int64_t> shape;
+    std::string bytes;
+};
+
+// https://github.com/huggingface/safetensors, "Format".
+inline std::string Safetensors(const std::vector<Array> &arrays) {
+    std::string header = "{", data;
+    for (const Array &a : arrays) {
+        header += (header.size() > 1 ? "," : "") + ("\"" + a.name + "\":{\"dtype\":\"" + a.type + "\",\"shape\":[");
+        for (size_t i = 0; i < a.shape.size(); i++) header += (i ? "," : "") + std::to_string(a.shape[i]);
+        header += "],\"data_offsets\":[" + std::to_string(data.size()) + "," +
+                  std::to_string(data.size() + a.bytes.size()) + "]}";
+        data += a.bytes;
+    }
+    header += "}";
+    header.append((8 - header.size() % 8) % 8, ' ');
+    return BytesOf<uint64_t>({header.size()}) + header + data;
+}
+
 class DataFixture : public ScratchTest {
   protected:
     void TearDown() override {

@@ -9,27 +9,6 @@
 
 namespace {
 
-struct Array {
-    std::string name, type;
-    std::vector<int64_t> shape;
-    std::string bytes;
-};
-
-// https://github.com/huggingface/safetensors, "Format".
-std::string Safetensors(const std::vector<Array> &arrays) {
-    std::string header = "{", data;
-    for (const Array &a : arrays) {
-        header += (header.size() > 1 ? "," : "") + ("\"" + a.name + "\":{\"dtype\":\"" + a.type + "\",\"shape\":[");
-        for (size_t i = 0; i < a.shape.size(); i++) header += (i ? "," : "") + std::to_string(a.shape[i]);
-        header += "],\"data_offsets\":[" + std::to_string(data.size()) + "," +
-                  std::to_string(data.size() + a.bytes.size()) + "]}";
-        data += a.bytes;
-    }
-    header += "}";
-    header.append((8 - header.size() % 8) % 8, ' ');
-    return BytesOf<uint64_t>({header.size()}) + header + data;
-}
-
 class DataTest : public DataFixture {
   protected:
     // A model with one input of 2 x 2 floats and integer targets, unless a test says otherwise.
@@ -174,7 +153,7 @@ TEST_F(DataTest, GatherTakesSamplesInAnyOrder) {
     void *const *batch = data_batch_new(&data, 4);
     ASSERT_NE(batch, nullptr);
     const int64_t index[] = {2, 0, 2, 1};
-    EXPECT_EQ(data_gather(&data, index, 4, batch), 0);
+    EXPECT_EQ(data_gather(&data, index, {4, 0}, batch), 0);
     const float *x = static_cast<float *>(batch[0]);
     const int32_t *y = static_cast<int32_t *>(batch[1]);
     EXPECT_EQ((std::vector<float>{x[0], x[4], x[11], x[15]}), (std::vector<float>{0.2f, 0, 0.2f, 1}));
@@ -199,10 +178,10 @@ TEST_F(DataTest, AFileThatIsCutWhileItIsReadIsAnError) {
     inputs.input[0] = Input("x", AMP_DT_F32, {2});
     ASSERT_EQ(ReadTensors({{"x", "F32", {rows, 2}, std::string(rows * 8, 'x')}}), 0);
     void *const *batch = data_batch_new(&data, 1);
-    EXPECT_EQ(data_gather(&data, &last, 1, batch), 0);
+    EXPECT_EQ(data_gather(&data, &last, {1, 0}, batch), 0);
     ASSERT_EQ(truncate((folder + "/data").c_str(), 100), 0);
     testing::internal::CaptureStderr();
-    EXPECT_EQ(data_gather(&data, &last, 1, batch), 1);
+    EXPECT_EQ(data_gather(&data, &last, {1, 0}, batch), 1);
     EXPECT_NE(testing::internal::GetCapturedStderr().find("the file has become shorter while it was read"),
               std::string::npos);
     data_batch_free(&data, batch);
@@ -225,7 +204,7 @@ TEST_F(DataTest, ASplitKeepsEverySampleOnce) {
         for (Dataset *d : {&held, &data}) {
             void *const *batch = data_batch_new(d, 1);
             for (int64_t i = 0; i < d->count; i++) {
-                ASSERT_EQ(data_gather(d, &i, 1, batch), 0);
+                ASSERT_EQ(data_gather(d, &i, {1, 0}, batch), 0);
                 seen.push_back(*static_cast<int32_t *>(batch[1]));
             }
             data_batch_free(d, batch);

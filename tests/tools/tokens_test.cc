@@ -36,7 +36,7 @@ class TokensTest : public DataFixture {
     std::vector<std::vector<int32_t>> Windows(const std::vector<int64_t> &samples) {
         const int64_t n = static_cast<int64_t>(samples.size());
         void *const *batch = data_batch_new(&data, n);
-        EXPECT_EQ(data_gather(&data, samples.data(), n, batch), 0);
+        EXPECT_EQ(data_gather(&data, samples.data(), {n, 0}, batch), 0);
         std::vector<std::vector<int32_t>> out;
         for (int64_t i = 0; i < n; i++) {
             out.emplace_back();
@@ -48,11 +48,7 @@ class TokensTest : public DataFixture {
         data_batch_free(&data, batch);
         return out;
     }
-    std::vector<int64_t> InOrder() {
-        std::vector<int64_t> all;
-        for (int64_t i = 0; i < data.count; i++) all.push_back(data_sample(&data, i));
-        return all;
-    }
+    std::vector<int64_t> InOrder() { return Epoch(0, DATA_IN_ORDER); }
     std::vector<int64_t> Epoch(uint64_t seed, int64_t epoch) {
         std::vector<int64_t> order(static_cast<size_t>(data.count));
         data_order(&data, seed, epoch, order.data());
@@ -96,14 +92,14 @@ TEST_F(TokensTest, IdsOfEveryType) {
     ASSERT_EQ(Read("\xff\x01\x80zz", ",type=u8,held=0"), 0);
     void *const *batch = data_batch_new(&data, 1);
     const int64_t first = 0;
-    ASSERT_EQ(data_gather(&data, &first, 1, batch), 0);
+    ASSERT_EQ(data_gather(&data, &first, {1, 0}, batch), 0);
     EXPECT_EQ(std::string(static_cast<char *>(batch[0]), 4), "\xff\x01\x80z");
     data_batch_free(&data, batch);
     data_close(&data);
     inputs.input[0].dtype = AMP_DT_I64;
     ASSERT_EQ(Read(BytesOf<uint32_t>({UINT32_MAX, 2, 3, 4, 5}), ",type=u32,held=0"), 0);
     batch = data_batch_new(&data, 1);
-    ASSERT_EQ(data_gather(&data, &first, 1, batch), 0);
+    ASSERT_EQ(data_gather(&data, &first, {1, 0}, batch), 0);
     EXPECT_EQ(static_cast<int64_t *>(batch[0])[0], int64_t{UINT32_MAX});
     data_batch_free(&data, batch);
 }
@@ -266,7 +262,7 @@ TEST_F(TokensTest, AFileThatIsCutWhileItIsRead) {
     const int64_t last = 99990;
     void *const *batch = data_batch_new(&data, 1);
     testing::internal::CaptureStderr();
-    EXPECT_EQ(data_gather(&data, &last, 1, batch), 1);
+    EXPECT_EQ(data_gather(&data, &last, {1, 0}, batch), 1);
     EXPECT_NE(testing::internal::GetCapturedStderr().find("the file has become shorter"), std::string::npos);
     data_batch_free(&data, batch);
 }

@@ -37,9 +37,9 @@ typedef struct Args {
     int64_t epochs, steps, batch, threads, patience, stats;
     int64_t sizes[SIZES_MOST]; /* tune: --batch N,..; |batch| is the largest */
     int size_count;
-    int32_t ranks;       /* info; 0: not given */
-    int64_t every_steps; /* --checkpoint-every; 0: not in steps */
-    int64_t length;      /* 0: not given */
+    int32_t ranks;          /* info; 0: not given */
+    int64_t every_steps;    /* --checkpoint-every; 0: not in steps */
+    int64_t length, tokens; /* 0: not given */
     double every_seconds, eval_split;
     amp_cpu_options cpu;
     amp_cuda_options cuda;

@@ -227,10 +227,11 @@ static const ToolCommand amprun_commands[] = {
 static const ToolOption amprun_options[] = {
     {.name = "data", .value = "SPEC", .kind = VALUE_FILE, TEXT(data), .commands = TRAIN | EVAL | SUGGEST,
      .help = "The samples: idx:DIR (the four files of MNIST's form, gzip or plain); safetensors:FILE (arrays named as "
-             "the model's inputs, whose first dimension is the sample); tokens:FILE[,type=u8|u16|u32][,held=P] (a "
-             "text of bytes or ids, in windows as long as the model's input, of which the last part P, 0.1, is "
-             "evaluated); or csv:FILE[,target=COLUMN][,schema=FILE][,held=P] (a table of numbers and words; amprun "
-             "schema prints what it is taken for)."},
+             "the model's inputs, whose first dimension is the sample, and an array `lengths` if theirs differ); "
+             "tokens:FILE[,type=u8|u16|u32][,held=P][,split=ID] (a text of bytes or ids, in windows as long as "
+             "the model's input, of which the last part P, 0.1, is evaluated; with split=ID the samples are the texts "
+             "between tokens ID); or csv:FILE[,target=COLUMN][,schema=FILE][,held=P] (a table of numbers and words; "
+             "amprun schema prints what it is taken for)."},
     {.name = "eval-data", .value = "SPEC", .kind = VALUE_FILE,
      .preset = "the test part of idx:DIR, what is held out of tokens:FILE and csv:FILE, else nothing", TEXT(eval_data),
      .commands = TRAIN,
@@ -249,9 +250,14 @@ static const ToolOption amprun_options[] = {
      .help = "Samples of a batch; of a micro-batch, where the model accumulates. info --batch auto: the largest that "
              "fits in --memory. tune: one number and its halves, or several with commas between."},
     {.name = "length", .value = "L", .preset = "the model's largest", WHOLE(length),
-     .commands = INFO | TRAIN | EVAL | INFER | STEP,
-     .help = "T of all batches, of a model that declares one: a window of tokens: has as many, and arrays of "
-             "safetensors: this size. info: the largest T of a session."},
+     .commands = INFO | TRAIN | EVAL | INFER | STEP | SUGGEST,
+     .help = "The largest T of a session, of a model that declares one. It is T of all batches: a window of tokens: "
+             "has as many, and arrays of safetensors: this size. Of samples with lengths (tokens: with split=, "
+             "safetensors: with an array `lengths`) T is the longest of a batch, and none is longer."},
+    {.name = "tokens", .value = "K", .preset = "any number", WHOLE(tokens),
+     .commands = INFO | TRAIN | EVAL | INFER | SUGGEST,
+     .help = "Tokens of a batch at most, samples times T; of a micro-batch, where the model accumulates. Samples with "
+             "lengths are put together by length, so that short ones make batches of more, up to --batch."},
     {.name = "seed", .value = "S", .preset = "0", TAKEN_BY(take_seed), .commands = ANY | SUGGEST,
      .help = "Of initial weights, order of samples, and dropout."},
     {.name = "weights", .value = "F", .kind = VALUE_FILE, TEXT(weights),

@@ -20,8 +20,7 @@ bool data_is_table(const char *spec) { return !strncmp(spec, "csv:", 4); }
 bool data_splits_itself(const char *spec) { return is_tokens(spec) || data_is_table(spec); }
 
 int data_read(Dataset *d, const char *spec, Part part, const DataInputs *inputs) {
-    memset(d, 0, sizeof *d);
-    d->spec = strdup(spec);
+    *d = (Dataset){.spec = strdup(spec), .length = inputs->length, .unit = inputs->unit};
     if (!d->spec) return report_text("--data %s: no memory", spec);
     if (!strncmp(spec, "idx:", 4)) return arrays_read_idx(d, spec + 4, part, inputs);
     if (!strncmp(spec, "safetensors:", 12)) return arrays_read_tensors(d, spec + 12, inputs);
@@ -41,10 +40,14 @@ int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, a
     DataInputs inputs = {.model = info.name,
                          .count = count,
                          .model_inputs = info.model_input_count,
-                         .train_inputs = info.input_count - info.model_input_count};
+                         .train_inputs = info.input_count - info.model_input_count,
+                         .length = sample.t,
+                         .unit = info.length_unit};
+    const amp_sizes unit = {1, info.length_unit};
     if (options) inputs.options = *options;
     for (int i = 0; i < count; i++)
         if (amp_model_input_at(model, i, sample, &inputs.input[i], &err) ||
+            amp_model_input_at(model, i, unit, &inputs.at_unit[i], &err) ||
             amp_model_get_index_range(model, i, &inputs.bound[i], &inputs.ignored[i], &err))
             return report(&err);
     return data_read(d, spec, part, &inputs);
@@ -54,6 +57,8 @@ void data_close(Dataset *d) {
     for (int i = 0; i < d->columns && !d->borrowed; i++) free(d->column[i].owned);
     if (!d->borrowed) mapped_close(&d->file);
     if (!d->borrowed) csv_close(d->csv);
+    if (!d->borrowed) free(d->tokens.starts);
+    if (!d->borrowed) free(d->lengths);
     if (!d->borrowed) free(d->spec);
     free(d->rows);
     memset(d, 0, sizeof *d);
@@ -123,50 +128,66 @@ void data_batch_free(const Dataset *d, void *const *batch) {
 
 static int64_t row_of(const Dataset *d, int64_t sample) { return d->rows ? d->rows[sample] : sample; }
 
-int64_t data_sample(const Dataset *d, int64_t at) {
-    return d->tokens.window ? d->tokens.first + at * d->tokens.window : at;
+static bool is_windows(const Dataset *d) { return d->tokens.window && !d->tokens.starts; }
+
+static int64_t sample_at(const Dataset *d, int64_t at) {
+    return is_windows(d) ? d->tokens.first + at * d->tokens.window : at;
+}
+
+int64_t data_length(const Dataset *d, int64_t sample) {
+    if (!d->lengths || !d->length) return d->length;
+    return (d->lengths[row_of(d, sample)] + d->unit - 1) / d->unit * d->unit;
 }
 
 void data_order(const Dataset *d, uint64_t seed, int64_t epoch, int64_t *order) {
-    shuffle(order, d->count, seed, epoch);
-    if (d->tokens.window) tokens_order(d, seed, epoch, order);
+    if (d->lengths && d->length) {
+        lengths_order(d, seed, epoch, order);
+        return;
+    }
+    if (epoch != DATA_IN_ORDER) shuffle(order, d->count, seed, epoch);
+    for (int64_t i = 0; epoch == DATA_IN_ORDER && i < d->count; i++) order[i] = sample_at(d, i);
+    if (is_windows(d) && epoch != DATA_IN_ORDER) tokens_order(d, seed, epoch, order);
 }
 
-static void copy_samples(const Dataset *d, const int64_t *index, int64_t n, void *const *batch) {
-    for (int c = 0; c < d->columns; c++) {
-        size_t bytes = d->column[c].sample_bytes;
-        for (int64_t i = 0; i < n; i++)
-            memcpy((char *)batch[c] + (size_t)i * bytes, d->column[c].data + (size_t)row_of(d, index[i]) * bytes,
-                   bytes);
+static void copy_column(const Dataset *d, const Column *c, const int64_t *index, amp_sizes sizes, char *to) {
+    size_t bytes = c->sample_bytes;
+    for (int64_t i = 0; i < sizes.n; i++) {
+        const int64_t row = row_of(d, index[i]);
+        if (c->rank) to = lengths_copy(c, row, d->lengths[row], sizes.t, d->unit, to);
+        else memcpy(to + (size_t)i * bytes, c->data + (size_t)row * bytes, bytes);
     }
 }
 
 typedef struct Gathering {
     const Dataset *data;
     const int64_t *index;
-    int64_t n;
+    amp_sizes sizes;
     void *const *batch;
 } Gathering;
 
 static void gather(void *ctx) {
     const Gathering *g = ctx;
-    if (g->data->tokens.window) tokens_gather(g->data, g->index, g->n, g->batch);
-    else copy_samples(g->data, g->index, g->n, g->batch);
+    const Dataset *d = g->data;
+    if (d->tokens.starts) texts_gather(d, g->index, g->sizes, g->batch);
+    else if (d->tokens.window) tokens_gather(d, g->index, g->sizes.n, g->batch);
+    else
+        for (int c = 0; c < d->columns; c++) copy_column(d, &d->column[c], g->index, g->sizes, g->batch[c]);
 }
 
-amp_status data_fill(const Dataset *d, const int64_t *index, int64_t n, void *const *batch, amp_error *err) {
-    Gathering g = {d, index, n, batch};
+amp_status data_fill(const Dataset *d, const int64_t *index, amp_sizes sizes, void *const *batch, amp_error *err) {
+    Gathering g = {d, index, sizes, batch};
     if (mapped_read(gather, &g)) return AMP_OK;
     return amp_fail(err, AMP_IO, "%s: the file has become shorter while it was read; give it again in full", d->spec);
 }
 
-int data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *batch) {
+int data_gather(const Dataset *d, const int64_t *index, amp_sizes sizes, void *const *batch) {
     amp_error err = {0};
-    return data_fill(d, index, n, batch, &err) ? report(&err) : 0;
+    return data_fill(d, index, sizes, batch, &err) ? report(&err) : 0;
 }
 
 const char *data_place(const Dataset *d, int64_t sample, char out[64]) {
-    if (d->tokens.window) snprintf(out, 64, "the window from token %lld", (long long)sample);
+    if (d->tokens.starts) snprintf(out, 64, "the text from token %lld", (long long)d->tokens.starts[sample] + 1);
+    else if (d->tokens.window) snprintf(out, 64, "the window from token %lld", (long long)sample);
     else if (d->csv) snprintf(out, 64, "line %lld", (long long)d->csv->lines[sample]);
     else snprintf(out, 64, "sample %lld", (long long)row_of(d, sample));
     return out;
@@ -182,17 +203,17 @@ static bool is_infinite_at(const Column *c, const char *at) {
 }
 
 static bool has_infinite(const Column *c, const char *sample) {
-    size_t size = c->sample_bytes / (size_t)c->elements;
-    for (int64_t i = 0; i < c->elements; i++)
-        if (is_infinite_at(c, sample + (size_t)i * size)) return true;
+    const size_t size = amp_dtype_size(c->dtype);
+    for (size_t at = 0; at < c->sample_bytes; at += size)
+        if (is_infinite_at(c, sample + at)) return true;
     return false;
 }
 
 void data_describe_infinite(const Dataset *d, void *const *batch, char *text, size_t size) {
     for (int64_t i = 0; i < d->count; i++) {
         char place[64];
-        int64_t sample = data_sample(d, i);
-        if (data_gather(d, &sample, 1, batch)) return;
+        int64_t sample = sample_at(d, i);
+        if (data_gather(d, &sample, (amp_sizes){1, d->length}, batch)) return;
         for (int c = 0; c < d->columns; c++) {
             if (!has_infinite(&d->column[c], batch[c])) continue;
             snprintf(text, size, "%s: %s, %s, has a NaN or an infinity", d->spec, d->column[c].name,

@@ -4,7 +4,7 @@
  *                      train-labels-idx1-ubyte, t10k-...  Images go to the model's only input (float inputs get
  *                      pixel / 255), labels to the only train input.
  *   safetensors:FILE   arrays named as the inputs, whose first dimension is the sample.
- *   tokens:FILE        windows of a text of tokens (tokens.c).
+ *   tokens:FILE        windows of a text of tokens (tokens.c), or texts between separators (texts.c).
  *   csv:FILE           rows of a table (csv.h).
  */
 #ifndef AMP_TOOLS_DATA_H
@@ -53,8 +53,10 @@ typedef struct DataOptions {
 /* What is to be fed: the first |count| inputs of a model, for one sample each (n = 1). */
 typedef struct DataInputs {
     const char *model;
-    int count, model_inputs, train_inputs; /* the last two of the whole model */
-    amp_tensor_info input[DATA_MAX_INPUTS];
+    int count, model_inputs, train_inputs;    /* the last two of the whole model */
+    amp_tensor_info input[DATA_MAX_INPUTS];   /* at |length| ... */
+    amp_tensor_info at_unit[DATA_MAX_INPUTS]; /* ... and at |unit| */
+    int64_t length, unit;                     /* the largest T, and what each is a multiple of; 0: there is none */
     int64_t bound[DATA_MAX_INPUTS];   /* the smallest number that is no index of the input; 0: it takes any ... */
     int64_t ignored[DATA_MAX_INPUTS]; /* ... but for this one */
     DataOptions options;
@@ -63,25 +65,34 @@ typedef struct DataInputs {
 typedef struct Column { /* all samples of one input, converted to what the model reads */
     const char *name;   /* of |inputs|; read while the data is */
     amp_dtype dtype;
-    int64_t elements; /* per sample */
-    size_t sample_bytes;
-    const char *data; /* any alignment; NULL: windows of |tokens| */
-    char *owned;      /* the same, or NULL: it is the file's */
+    int64_t elements;    /* per sample, as |data| has them */
+    size_t sample_bytes; /* in a batch, at the largest T */
+    const char *data;    /* any alignment; NULL: windows of |tokens| */
+    char *owned;         /* the same, or NULL: it is the file's */
+    /* Of samples with lengths, for an input whose shape has T: */
+    int32_t rank;
+    int64_t dims[AMP_MAX_RANK];    /* of |data|; the first counts samples */
+    int64_t of_unit[AMP_MAX_RANK]; /* what one unit of T takes of each; 0: it does not depend on T */
+    int64_t padding;               /* what follows a sample's end */
 } Column;
 
 typedef struct TokenText { /* tokens.c */
     const char *data;
     int bytes;            /* of a token */
     int64_t first, count; /* tokens of this part */
-    int64_t window;       /* that an input reads; 0: the samples are no windows */
+    int64_t window;       /* that an input reads, the largest; 0: the samples are of another kind */
+    int64_t *starts;      /* texts.c: of each sample; NULL: windows follow each other */
+    int64_t separator;
 } TokenText;
 
 typedef struct Dataset {
     char *spec; /* for messages */
     int64_t count;
-    bool has_test; /* of a spec that says itself what is held out: something is */
-    int64_t *rows; /* where the samples are, of a part that was split off; NULL: all, in order */
-    bool borrowed; /* the columns are another data set's */
+    bool has_test;        /* of a spec that says itself what is held out: something is */
+    int64_t *rows;        /* where the samples are, of a part that was split off; NULL: all, in order */
+    bool borrowed;        /* the columns are another data set's */
+    int64_t length, unit; /* of DataInputs */
+    int64_t *lengths;     /* of each sample, not rounded; NULL: all have |length| */
     int columns;
     Column column[DATA_MAX_INPUTS];
     TokenText tokens;
@@ -117,18 +128,48 @@ int data_find_schema(const char *spec, const char *weights, char name[AMP_FILE_P
 /* The files of |spec| that exist, one after the other from |index| 0; false past the end. */
 bool data_file(const char *spec, int index, char *path, size_t size);
 
-/* What the functions below take for a sample: the one that is |at| in order, ... */
-int64_t data_sample(const Dataset *d, int64_t at);
-/* ... or all of an epoch in the order in which they are drawn, a function of (seed, epoch) alone. */
+/* What the functions below take for samples: all samples of an epoch in the order in which they are drawn, a function
+ * of (seed, epoch) alone; DATA_IN_ORDER: as they are in the file.  Of samples with lengths the longest come first. */
+enum { DATA_IN_ORDER = -1 };
 void data_order(const Dataset *d, uint64_t seed, int64_t epoch, int64_t *order);
+/* The T of a batch that holds |sample|, at least: its length, rounded up to the unit. */
+int64_t data_length(const Dataset *d, int64_t sample);
 
-/* Copies |n| samples into one batch array per input; |batch| comes from data_batch_new. */
-void *const *data_batch_new(const Dataset *d, int64_t n); /* NULL when memory is out */
+/* The first |length| of row |row| of |c|, as an array of length |t| has it; returns its end (lengths.c). */
+char *lengths_copy(const Column *c, int64_t row, int64_t length, int64_t t, int64_t unit, char *to);
+
+/* ---- cut.c: how the samples of an epoch become batches ----------------------------------------------------------- */
+
+typedef struct Batch {
+    int64_t from;    /* its first sample, in the order of data_order */
+    amp_sizes sizes; /* of the call; t is the length of its longest sample */
+} Batch;
+
+/* They are the same in each epoch, but for which samples of one length they hold. */
+typedef struct BatchList {
+    int64_t count;
+    Batch *at;
+    bool by_length;
+} BatchList;
+
+typedef struct BatchLimits {
+    int64_t n, tokens; /* at most, of a batch: samples; n * t, 0: any */
+    int64_t least;     /* the last two batches share their samples where the last one had fewer */
+} BatchLimits;
+
+/* Reports and returns 1 on failure. */
+int batch_list_cut(BatchList *b, const Dataset *d, const BatchLimits *limits);
+void batch_list_free(BatchList *b);
+/* Which batch is taken when: one after the other, but of samples with lengths shuffled. */
+void batch_list_order(const BatchList *b, uint64_t seed, int64_t epoch, int64_t *order);
+
+/* Copies |sizes.n| samples into one batch array per input; |batch| comes from data_batch_new. */
+void *const *data_batch_new(const Dataset *d, int64_t n); /* at the largest T; NULL when memory is out */
 void data_batch_free(const Dataset *d, void *const *batch);
 /* AMP_IO where the files have shrunk since they were opened.  By any thread. */
-amp_status data_fill(const Dataset *d, const int64_t *index, int64_t n, void *const *batch, amp_error *err);
+amp_status data_fill(const Dataset *d, const int64_t *index, amp_sizes sizes, void *const *batch, amp_error *err);
 /* The same; reports and returns 1. */
-int data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *batch);
+int data_gather(const Dataset *d, const int64_t *index, amp_sizes sizes, void *const *batch);
 /* Where a sample is in its file, for people: "sample 77", or the line of a table. */
 const char *data_place(const Dataset *d, int64_t index, char place[64]);
 /* Names the first sample with a NaN or an infinity, if there is one; else |text| stays as it is.  Reads all data. */

@@ -66,7 +66,19 @@ static double element(const amp_tensor_view *t, int64_t i) {
     }
 }
 
-static int tensor_column(Dataset *d, const char *path, const amp_tensor_view *t, const amp_tensor_info *info) {
+/* What remedies numbers of another length. */
+static int refuse_size(const char *path, const amp_tensor_view *t, const DataInputs *inputs, int input,
+                       int64_t per_sample) {
+    const bool has_length = lengths_concern(inputs, input);
+    return report_text("%s: %s has %lld numbers per sample, the model's input takes %lld%s", path, t->name,
+                       (long long)per_sample, (long long)column_elements(&inputs->input[input]),
+                       has_length ? ": say what T is with --length, or what each sample's is in an array `lengths`"
+                                  : "");
+}
+
+static int tensor_column(Dataset *d, const char *path, const amp_tensor_view *t, const DataInputs *inputs, int input) {
+    const amp_tensor_info *info = &inputs->input[input];
+    const bool padded = d->lengths && lengths_concern(inputs, input);
     int64_t per_sample = 1;
     for (int i = 1; t && i < t->rank; i++) per_sample *= t->dims[i];
     if (!t) return report_text("%s: has no array named %s, which the model reads", path, info->name);
@@ -74,14 +86,16 @@ static int tensor_column(Dataset *d, const char *path, const amp_tensor_view *t,
         return report_text("%s: %s is %s, which is not read; store it as F32 or I32", path, t->name, t->dtype_name);
     if (t->rank < 1 || t->dims[0] < 1)
         return report_text("%s: %s holds no samples; its first dimension counts them", path, t->name);
-    if (per_sample != column_elements(info))
-        return report_text("%s: %s has %lld numbers per sample, the model's input takes %lld", path, t->name,
-                           (long long)per_sample, (long long)column_elements(info));
+    if (!padded && per_sample != column_elements(info)) return refuse_size(path, t, inputs, input, per_sample);
+    if (d->lengths && t->dims[0] != d->count)
+        return report_text("%s: %s has %lld samples, but lengths %lld", path, t->name, (long long)t->dims[0],
+                           (long long)d->count);
     if (d->columns && t->dims[0] != d->count)
         return report_text("%s: %s has %lld samples, but %s has %lld", path, t->name, (long long)t->dims[0],
                            d->column[0].name, (long long)d->count);
     Column *c = &d->column[d->columns];
     if (column_new(d, info, t->dims[0], path)) return 1;
+    if (padded && lengths_take_column(d, c, inputs, input, t->dims, t->rank, path)) return 1;
     if (t->dtype == c->dtype) {
         c->data = t->data;
         return 0;
@@ -94,6 +108,25 @@ static int tensor_column(Dataset *d, const char *path, const amp_tensor_view *t,
     return 0;
 }
 
+/* An array that says so of each sample. */
+static int take_lengths(Dataset *d, const char *path, const amp_tensor_view *t) {
+    if (!t) return 0;
+    if (t->rank != 1 || t->dims[0] < 1 || (t->dtype != AMP_DT_I32 && t->dtype != AMP_DT_I64))
+        return report_text("%s: lengths is to have one I32 or I64 for each sample", path);
+    d->count = t->dims[0];
+    d->lengths = malloc(sizeof *d->lengths * (size_t)d->count);
+    if (!d->lengths) return report_text("%s: no memory for the lengths of its samples", path);
+    for (int64_t i = 0; i < d->count; i++) {
+        const double length = element(t, i);
+        if (length < 1 || length > (double)d->length)
+            return report_text("%s: lengths[%lld] is %g; T is from 1 to %lld (--length, and `size T` of the model): "
+                               "leave the sample out, or cut it",
+                               path, (long long)i, length, (long long)d->length);
+        d->lengths[i] = (int64_t)length;
+    }
+    return 0;
+}
+
 static int open_tensors(Dataset *d, const char *path, amp_safetensors **out) {
     amp_error err = {0};
     if (mapped_open(&d->file, path, &err)) return report(&err);
@@ -103,9 +136,9 @@ static int open_tensors(Dataset *d, const char *path, amp_safetensors **out) {
 int arrays_read_tensors(Dataset *d, const char *path, const DataInputs *inputs) {
     amp_safetensors *file = NULL;
     if (open_tensors(d, path, &file)) return 1;
-    int failed = 0;
+    int failed = inputs->length ? take_lengths(d, path, amp_safetensors_find(file, "lengths")) : 0;
     for (int i = 0; !failed && i < inputs->count; i++)
-        failed = tensor_column(d, path, amp_safetensors_find(file, inputs->input[i].name), &inputs->input[i]);
+        failed = tensor_column(d, path, amp_safetensors_find(file, inputs->input[i].name), inputs, i);
     amp_safetensors_close(file);
     return failed;
 }

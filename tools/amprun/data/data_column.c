@@ -33,7 +33,7 @@ int column_new(Dataset *d, const amp_tensor_info *info, int64_t samples, const c
 }
 
 int column_allocate(const Dataset *d, Column *c, const char *from) {
-    c->data = c->owned = malloc(c->sample_bytes * (size_t)d->count + 1);
+    c->data = c->owned = malloc((size_t)c->elements * amp_dtype_size(c->dtype) * (size_t)d->count + 1);
     return c->data ? 0 : report_text("%s: no memory for %lld samples of %s", from, (long long)d->count, c->name);
 }
 
@@ -58,15 +58,19 @@ bool column_store(Column *c, int64_t at, double v) {
     }
 }
 
-void shuffle(int64_t *order, int64_t count, uint64_t seed, int64_t epoch) {
+void shuffle_part(int64_t *order, int64_t from, int64_t to, uint64_t seed, int64_t epoch) {
     uint32_t path = amp_hash32("data.shuffle");
-    for (int64_t i = 0; i < count; i++) order[i] = i;
-    for (int64_t i = count - 1; i > 0; i--) {
+    for (int64_t i = to - 1; i > from; i--) {
         uint64_t word = amp_random_u32(seed, path, (uint32_t)epoch, 0, (uint64_t)i);
-        int64_t j = (int64_t)((word * (uint64_t)(i + 1)) >>
-                              32); /* Lemire 2019, without the rejection: the bias is below 2^-16 */
+        int64_t j = from + (int64_t)((word * (uint64_t)(i - from + 1)) >>
+                                     32); /* Lemire 2019, without the rejection: the bias is below 2^-16 */
         int64_t swap = order[i];
         order[i] = order[j];
         order[j] = swap;
     }
+}
+
+void shuffle(int64_t *order, int64_t count, uint64_t seed, int64_t epoch) {
+    for (int64_t i = 0; i < count; i++) order[i] = i;
+    shuffle_part(order, 0, count, seed, epoch);
 }

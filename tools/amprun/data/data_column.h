@@ -14,6 +14,8 @@ extern "C" {
 /* Fills order[0 .. count) with a permutation, a function of (seed, epoch) alone (Fisher and Yates, drawn from
  * Philox). */
 void shuffle(int64_t *order, int64_t count, uint64_t seed, int64_t epoch);
+/* Permutes what order[from .. to) holds. */
+void shuffle_part(int64_t *order, int64_t from, int64_t to, uint64_t seed, int64_t epoch);
 
 bool column_is_float(amp_dtype t);
 /* Numbers of one sample; dims[0] counts samples. */
@@ -34,6 +36,21 @@ bool column_store(Column *c, int64_t at, double v);
 /* data_read of what follows "idx:" and "safetensors:". */
 int arrays_read_idx(Dataset *d, const char *folder, Part part, const DataInputs *inputs);
 int arrays_read_tensors(Dataset *d, const char *path, const DataInputs *inputs);
+
+/* ---- lengths.c: samples of different lengths, padded in the arrays of a batch ------------------------------------ */
+
+/* A column whose shape has T gets its dimensions in the file, |dims| of |rank|, and its padding: the number that a loss
+ * ignores, else 0.  Reports and returns 1 if they do not fit the samples' lengths, or padding would count as labels. */
+int lengths_take_column(const Dataset *d, Column *c, const DataInputs *inputs, int input, const int64_t *dims,
+                        int32_t rank, const char *from);
+/* The padding alone. */
+int lengths_take_padding(Column *c, const DataInputs *inputs, int input, const char *from);
+/* Whether an input's shape has T. */
+bool lengths_concern(const DataInputs *inputs, int input);
+/* |count| times the padding of |c|; returns its end. */
+char *lengths_pad(const Column *c, int64_t count, char *to);
+/* data_order of such samples: the longest first, those that have the same T in a batch shuffled. */
+void lengths_order(const Dataset *d, uint64_t seed, int64_t epoch, int64_t *order);
 
 /* ---- data_spec.c: the words of --data: KIND:FILE[,OPTION=VALUE] -------------------------------------------------- */
 
@@ -60,7 +77,7 @@ int spec_held(const char *spec, const char *value, double *out);
 
 /* One long text of tokens, cut into windows: the samples of language models.
  *
- *   tokens:FILE[,type=u8|u16|u32][,held=P]
+ *   tokens:FILE[,type=u8|u16|u32][,held=P][,split=ID]
  *
  * The file holds nothing but tokens: bytes, or ids of 16 or 32 bits, little-endian.  Where the model's input takes T
  * of them, a sample is a window of T + 1: its first T go to the input, its last T to the train input.
@@ -70,6 +87,19 @@ int spec_held(const char *spec, const char *value, double *out);
  * in the order of shuffle.  So each token but a few at the ends is predicted once an epoch, and after other tokens in
  * each.
  */
+
+/* The token at |at| of a file. */
+uint32_t token_at(const TokenText *text, int64_t at);
+
+/* ---- texts.c: tokens:FILE,split=ID: the texts between separators ------------------------------------------------- */
+
+/* The file is texts, of one token or more each, with the token ID after each or between them.  A sample has the
+ * separator and then the text to read, the text and then the separator to predict; a text that is longer than the
+ * largest T is several samples, which go on where the one before ended.  The last texts are held out. */
+int texts_read(Dataset *d, const char *path, const char *separator, Part part, double held);
+void texts_gather(const Dataset *d, const int64_t *index, amp_sizes sizes, void *const *batch);
+
+/* ---- tokens.c ---------------------------------------------------------------------------------------------------- */
 
 /* data_read of such a spec. */
 int tokens_read(Dataset *d, const char *spec, Part part, const DataInputs *inputs);

@@ -10,8 +10,8 @@
 
 #define DEFAULT_HELD 0.1
 
-static const char *const keys[] = {"type", "held", NULL};
-enum { KEY_TYPE, KEY_HELD };
+static const char *const keys[] = {"type", "held", "split", NULL};
+enum { KEY_TYPE, KEY_HELD, KEY_SPLIT };
 
 static const struct {
     const char *name;
@@ -55,7 +55,7 @@ static int token_column(Dataset *d, const amp_tensor_info *info) {
     return 0;
 }
 
-static int take_inputs(Dataset *d, const DataInputs *inputs) {
+static int take_inputs(Dataset *d, const DataInputs *inputs, bool padded) {
     if (inputs->model_inputs != 1 || inputs->train_inputs > 1)
         return report_text("%s: feeds one model input and one train input; %s has %d and %d: use safetensors:FILE",
                            d->spec, inputs->model, inputs->model_inputs, inputs->train_inputs);
@@ -67,13 +67,14 @@ static int take_inputs(Dataset *d, const DataInputs *inputs) {
                                d->spec, inputs->input[0].name, d->tokens.window, inputs->input[i].name,
                                tokens_of(&inputs->input[i]));
         if (token_column(d, &inputs->input[i])) return 1;
+        if (padded && lengths_take_padding(&d->column[i], inputs, i, d->spec)) return 1;
     }
     return 0;
 }
 
 /* ---- the text ---------------------------------------------------------------------------------------------------- */
 
-static inline uint32_t token_at(const TokenText *text, int64_t at) {
+uint32_t token_at(const TokenText *text, int64_t at) {
     const unsigned char *p = (const unsigned char *)text->data + at * text->bytes;
     return text->bytes == 1   ? p[0]
            : text->bytes == 2 ? (uint32_t)p[0] | (uint32_t)p[1] << 8
@@ -161,7 +162,9 @@ int tokens_read(Dataset *d, const char *spec, Part part, const DataInputs *input
     if (spec_parse(&s, spec, "tokens:", keys) || take_type(&d->tokens, spec, s.value[KEY_TYPE]) ||
         take_held(&held, spec, s.value[KEY_HELD], &inputs->options))
         return 1;
-    int failed = take_inputs(d, inputs) || open_text(d, s.path) || take_part(d, s.path, part, held);
+    int failed = take_inputs(d, inputs, s.value[KEY_SPLIT]) || open_text(d, s.path);
+    if (!failed && s.value[KEY_SPLIT]) failed = texts_read(d, s.path, s.value[KEY_SPLIT], part, held);
+    else if (!failed) failed = take_part(d, s.path, part, held);
     for (int i = 0; !failed && i < inputs->count; i++) failed = check_ids(d, s.path, inputs, i);
     return failed;
 }

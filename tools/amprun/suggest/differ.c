@@ -95,14 +95,14 @@ static bool is_due(const Comparing *c) {
     return !c->path[0] && (c->iteration == 1 || c->iteration == c->s->plan.steps / 2);
 }
 
-static int compare_before(void *user, const Run *run, const void *const *inputs, int64_t n) {
+static int compare_before(void *user, const Run *run, const void *const *inputs, amp_sizes sizes) {
     Comparing *c = user;
     amp_error err = {0};
     if (!is_due(c)) return 0;
     if (!c->batches.count &&
         (amp_session_get_scaler(run->session, &c->at, &err) || amp_params_save(run->params, c->params, NULL, &err)))
         return report(&err);
-    return batches_add(&c->batches, inputs, n, &err) ? report(&err) : 0;
+    return batches_add(&c->batches, inputs, sizes, &err) ? report(&err) : 0;
 }
 
 static int compare_after(void *user, const amp_step_report *report_of) {

@@ -39,13 +39,13 @@ static bool is_told_of(const Suggesting *s, int64_t iteration) {
     return index >= 0 && is_spread(index, count);
 }
 
-static int look_before(void *user, const Run *run, const void *const *inputs, int64_t n) {
+static int look_before(void *user, const Run *run, const void *const *inputs, amp_sizes sizes) {
     Look *l = user;
     amp_error err = {0};
     l->is_due = l->s->is_recorded ? is_told_of(l->s, l->iteration) : is_spread(l->iteration - 1, l->s->plan.steps);
     if (!l->is_due) return 0;
     if (!l->batches.count && amp_checkpoint_save(run->session, l->checkpoint, NULL, &err)) return report(&err);
-    return batches_add(&l->batches, inputs, n, &err) ? report(&err) : 0;
+    return batches_add(&l->batches, inputs, sizes, &err) ? report(&err) : 0;
 }
 
 static int look_after(void *user, const amp_step_report *report_of) {

@@ -27,11 +27,11 @@ static bool is_worth_tracing(const Tracing *t) {
     return !t->retakes;
 }
 
-static int trace_before(void *user, const Run *run, const void *const *inputs, int64_t n) {
+static int trace_before(void *user, const Run *run, const void *const *inputs, amp_sizes sizes) {
     Tracing *t = user;
     if (t->retakes && retake_before(&t->s->retake, &t->s->args, run)) return 1;
     t->is_traced = is_worth_tracing(t);
-    if (t->is_traced) return tracer_before(&t->tracer, inputs, n);
+    if (t->is_traced) return tracer_before(&t->tracer, inputs, sizes);
     tracer_forget(&t->tracer);
     return 0;
 }

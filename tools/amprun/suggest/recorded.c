@@ -65,6 +65,8 @@ static int take_head(Recorded *r, const amp_json *line) {
     }
     split_device(r);
     r->batch = log_whole(line, "batch");
+    r->tokens = log_whole(line, "tokens");
+    r->length = log_whole(line, "length");
     r->samples = log_whole(line, "samples");
     r->threads = log_whole(line, "threads");
     r->seed = seed_of(line);

@@ -83,6 +83,8 @@ static int take_weights(const Recorded *r, Args *a) {
 /* What a damaged log says is not taken. */
 static void take_numbers(const Recorded *r, Args *a) {
     if (!a->batch && r->batch > 0 && r->batch <= NUMBER_MOST) a->batch = r->batch;
+    if (r->tokens > 0) a->tokens = r->tokens;
+    if (r->length > 0) a->length = r->length;
     if (!a->threads && r->threads > 0 && r->threads <= NUMBER_MOST) a->threads = r->threads;
     if (!a->seed_given) a->seed = r->seed;
     if (isfinite(r->eval_split) && r->eval_split > 0 && r->eval_split <= NUMBER_MOST) a->eval_split = r->eval_split;

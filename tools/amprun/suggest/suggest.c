@@ -85,8 +85,7 @@ static int open_samples(Suggesting *s, const amp_model_info *info) {
     const Args *a = &s->args;
     const bool itself = data_splits_itself(a->data), is_split = a->eval_split > 0 && !a->eval_data;
     const DataOptions options = {.whole = !s->is_recorded || a->eval_data, .held = itself ? a->eval_split : 0};
-    if (data_open(&s->data, a->data, PART_TRAIN, s->model, (amp_sizes){1, info->length_most}, info->input_count,
-                  &options))
+    if (data_open(&s->data, a->data, PART_TRAIN, s->model, (amp_sizes){1, s->plan.length}, info->input_count, &options))
         return 1;
     if (!is_split || itself) return 0;
     const int64_t held = data_held_out(&s->data, a->eval_split);
@@ -98,10 +97,11 @@ static int open_data(Suggesting *s, bool is_same_data) {
     amp_model_info info;
     if (amp_model_load(s->args.model, NULL, &s->model, &err)) return report(&err);
     amp_model_get_info(s->model, &info);
+    s->plan.length = s->args.length ? s->args.length : info.length_most;
     if (!info.can_train) return report_text("%s: has no train block; write one in its model file", s->args.model);
     if (open_samples(s, &info) || check_samples(s, is_same_data)) return 1;
-    s->plan.batches = (s->data.count + s->plan.batch - 1) / s->plan.batch;
-    return 0;
+    const BatchLimits limits = {s->plan.batch, s->args.tokens, info.least_batch};
+    return batch_list_cut(&s->plan.batches, &s->data, &limits);
 }
 
 /* The steps of a log, as many as it has. */
@@ -143,6 +143,7 @@ int command_suggest(const Args *a) {
     else if (!failed) suggesting_print(s);
     evidence_free(&s->evidence);
     recorded_close(&s->recorded);
+    batch_list_free(&s->plan.batches);
     data_close(&s->held);
     data_close(&s->data);
     amp_model_release(s->model);

@@ -59,7 +59,7 @@ typedef struct Recorded {
     char *rule[4 * RULES_MOST]; /* owned; the lists of |rules| */
     int rule_count;
     WeightRules rules;
-    int64_t batch, samples, threads;
+    int64_t batch, tokens, length, samples, threads;
     uint64_t seed;
     double eval_split;
     int32_t cuda_device;
@@ -133,8 +133,9 @@ void evidence_say_overflow(const OpEvidence *e, char *out, size_t size);
 typedef struct TrialPlan {
     const Args *args;
     const Dataset *data;
-    int64_t batch, batches, steps;
-    const char *policy; /* NULL: the model's */
+    int64_t batch, length, steps; /* samples of a batch at most, T at most */
+    BatchList batches;            /* of an epoch */
+    const char *policy;           /* NULL: the model's */
     bool as_is; /* without lines the model is not compiled again, so that its steps are those of a training with it */
 } TrialPlan;
 
@@ -149,7 +150,7 @@ typedef struct TrialResult {
 typedef struct TrialVisitor {
     void *user;
     /* A step's model is there, its last batch and its report.  Reports and returns 1 to end the trial. */
-    int (*before)(void *user, const Run *run, const void *const *inputs, int64_t n);
+    int (*before)(void *user, const Run *run, const void *const *inputs, amp_sizes sizes);
     int (*after)(void *user, const amp_step_report *report);
 } TrialVisitor;
 

@@ -100,14 +100,13 @@ int trial_open(Run *run, const TrialPlan *plan, const Lines *lines, uint64_t see
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
-static int run_step(const Run *run, const Feed *feed, int64_t step, const TrialVisitor *visitor,
-                    amp_step_report *report_to) {
+static int run_step(const Run *run, Feed *feed, int64_t step, const TrialVisitor *visitor, amp_step_report *report_to) {
     amp_error err = {0};
     for (int64_t micro = 0; micro < run->info.accumulate; micro++) {
         const void *const *inputs;
         amp_sizes sizes;
         if (amp_dataset_next(feed->filled, &inputs, &sizes, &err)) return report(&err);
-        if (visitor && visitor->before(visitor->user, run, inputs, sizes.n)) return 1;
+        if (visitor && visitor->before(visitor->user, run, inputs, sizes)) return 1;
         const amp_status status = amp_step(run->session, inputs, sizes, report_to, &err);
         if (status && status != AMP_SCALE_AT_FLOOR) return feed_report(feed, step * run->info.accumulate + micro, &err);
     }
@@ -115,7 +114,7 @@ static int run_step(const Run *run, const Feed *feed, int64_t step, const TrialV
 }
 
 int trial_run(const Run *run, const TrialPlan *plan, uint64_t seed, const TrialVisitor *visitor, TrialResult *out) {
-    const FeedPlan feeding = {plan->data, seed, plan->batch, plan->batches, .step = 1, .own = 1};
+    const FeedPlan feeding = {plan->data, &plan->batches, seed, {plan->batch, plan->length}, .step = 1, .own = 1};
     const int64_t tail = plan->steps - plan->steps / 4;
     Feed feed = {0};
     int64_t counted = 0;

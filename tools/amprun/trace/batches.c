@@ -9,8 +9,7 @@
 Batches batches_new(const amp_model *model) {
     amp_model_info info;
     amp_model_get_info(model, &info);
-    return (Batches){
-        .model = model, .length = info.length_most, .inputs = info.input_count, .micro_batches = (int)info.accumulate};
+    return (Batches){.model = model, .inputs = info.input_count, .micro_batches = (int)info.accumulate};
 }
 
 static void free_step(const Batches *b, StepBatch *step) {
@@ -56,9 +55,9 @@ static amp_status open_step(Batches *b, StepBatch **out, amp_error *err) {
     return AMP_OK;
 }
 
-static amp_status copy_input(Batches *b, int index, const void *from, int64_t n, void **to, amp_error *err) {
+static amp_status copy_input(Batches *b, int index, const void *from, amp_sizes sizes, void **to, amp_error *err) {
     amp_tensor_info info;
-    AMP_TRY(amp_model_input_at(b->model, index, (amp_sizes){n, b->length}, &info, err));
+    AMP_TRY(amp_model_input_at(b->model, index, sizes, &info, err));
     size_t bytes = amp_dtype_size(info.dtype);
     for (int i = 0; i < info.rank; i++) bytes *= (size_t)info.dims[i];
     *to = malloc(bytes ? bytes : 1);
@@ -68,14 +67,14 @@ static amp_status copy_input(Batches *b, int index, const void *from, int64_t n,
     return AMP_OK;
 }
 
-amp_status batches_add(Batches *b, const void *const *inputs, int64_t n, amp_error *err) {
+amp_status batches_add(Batches *b, const void *const *inputs, amp_sizes sizes, amp_error *err) {
     StepBatch *step;
     AMP_TRY(open_step(b, &step, err));
     MicroBatch *micro = &step->micro[step->count++];
-    micro->n = n, micro->t = b->length;
+    micro->sizes = sizes;
     micro->arrays = calloc((size_t)b->inputs + 1, sizeof *micro->arrays);
     if (!micro->arrays) return no_memory(err);
-    for (int i = 0; i < b->inputs; i++) AMP_TRY(copy_input(b, i, inputs[i], n, &micro->arrays[i], err));
+    for (int i = 0; i < b->inputs; i++) AMP_TRY(copy_input(b, i, inputs[i], sizes, &micro->arrays[i], err));
     return AMP_OK;
 }
 
@@ -84,8 +83,7 @@ amp_status batches_add(Batches *b, const void *const *inputs, int64_t n, amp_err
 amp_status batches_run(const StepBatch *batch, amp_session *session, amp_step_report *report, amp_error *err) {
     for (int i = 0; i < batch->count; i++) {
         const MicroBatch *micro = &batch->micro[i];
-        const amp_status status =
-            amp_step(session, (const void *const *)micro->arrays, (amp_sizes){micro->n, micro->t}, report, err);
+        const amp_status status = amp_step(session, (const void *const *)micro->arrays, micro->sizes, report, err);
         if (status && status != AMP_SCALE_AT_FLOOR) return status;
     }
     return AMP_OK;

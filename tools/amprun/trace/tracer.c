@@ -78,7 +78,6 @@ static int check_text(const Tracer *t) {
 
 int tracer_open(Tracer *t, const TwinSource *source, const Run *run) {
     *t = (Tracer){.args = source->args, .run = run, .source = *source, .batches = batches_new(run->model)};
-    t->batches.length = run->length;
     if (t->args->device && !strcmp(t->args->device, "null"))
         return report_text("--trace-nonfinite: the device null computes nothing to trace") + 1;
     return read_model(t) || check_text(t) || make_folder(t);
@@ -99,7 +98,7 @@ void tracer_close(Tracer *t) {
 
 static bool is_complete(const Batches *b) { return !b->count || b->step[b->count - 1].count == b->micro_batches; }
 
-static amp_status keep(Tracer *t, const void *const *inputs, int64_t n, amp_error *err) {
+static amp_status keep(Tracer *t, const void *const *inputs, amp_sizes sizes, amp_error *err) {
     char path[FILE_PATH];
     Batches *b = &t->batches;
     const bool is_due = b->count >= SNAPSHOT_STEPS || b->bytes >= SNAPSHOT_BYTES;
@@ -107,12 +106,12 @@ static amp_status keep(Tracer *t, const void *const *inputs, int64_t n, amp_erro
         batches_clear(b);
         AMP_TRY(amp_checkpoint_save(t->run->session, path_of(t, SNAPSHOT, path), NULL, err));
     }
-    return batches_add(b, inputs, n, err);
+    return batches_add(b, inputs, sizes, err);
 }
 
-int tracer_before(Tracer *t, const void *const *inputs, int64_t n) {
+int tracer_before(Tracer *t, const void *const *inputs, amp_sizes sizes) {
     amp_error err = {0};
-    if (t->is_off || !keep(t, inputs, n, &err)) return 0;
+    if (t->is_off || !keep(t, inputs, sizes, &err)) return 0;
     return report_text("--trace-nonfinite: %s", err.message);
 }
 
@@ -269,12 +268,10 @@ static int64_t find_sample(const Batches *b, const MicroBatch *micro, const char
         amp_tensor_info input;
         amp_error err;
         int64_t count = 1;
-        if (amp_model_input_at(b->model, i, (amp_sizes){micro->n, b->length}, &input, &err) ||
-            strcmp(input.name, name) != 0)
-            continue;
+        if (amp_model_input_at(b->model, i, micro->sizes, &input, &err) || strcmp(input.name, name) != 0) continue;
         for (int d = 0; d < input.rank; d++) count *= input.dims[d];
         const int64_t at = input.dtype == AMP_DT_F32 ? first_infinite(micro->arrays[i], count) : -1;
-        if (at >= 0 && count >= micro->n) return at / (count / micro->n);
+        if (at >= 0 && count >= micro->sizes.n) return at / (count / micro->sizes.n);
     }
     return -1;
 }

@@ -15,7 +15,7 @@
 
 typedef struct MicroBatch {
     void **arrays; /* by input of the model */
-    int64_t n, t;
+    amp_sizes sizes;
 } MicroBatch;
 
 typedef struct StepBatch { /* of one step */
@@ -25,7 +25,6 @@ typedef struct StepBatch { /* of one step */
 
 typedef struct Batches {
     const amp_model *model;
-    int64_t length;            /* T of each; 0: the model has none */
     int inputs, micro_batches; /* of a step */
     int count, room;
     StepBatch *step; /* oldest first */
@@ -34,7 +33,7 @@ typedef struct Batches {
 
 Batches batches_new(const amp_model *model);
 /* The next micro-batch; the first of a step begins one. */
-amp_status batches_add(Batches *b, const void *const *inputs, int64_t n, amp_error *err);
+amp_status batches_add(Batches *b, const void *const *inputs, amp_sizes sizes, amp_error *err);
 /* None is kept any more. */
 void batches_clear(Batches *b);
 void batches_free(Batches *b);
@@ -143,7 +142,7 @@ int tracer_open(Tracer *t, const TwinSource *source, const Run *run);
 void tracer_close(Tracer *t);
 
 /* Before amp_step of the next micro-batch. */
-int tracer_before(Tracer *t, const void *const *inputs, int64_t n);
+int tracer_before(Tracer *t, const void *const *inputs, amp_sizes sizes);
 /* Steps were taken that it was not told of: it begins anew. */
 void tracer_forget(Tracer *t);
 /* After a whole step: true, and |out|, where there is something to tell.  A verdict that is_expected is for the log.

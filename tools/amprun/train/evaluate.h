@@ -14,11 +14,11 @@ typedef struct Evaluation {
     double loss, metrics[EVALUATION_METRICS], losses[EVALUATION_METRICS];
 } Evaluation;
 
-/* Those of one batch of all samples, in batches of |batch|, the last one smaller.  Reports and returns 1 on failure;
+/* Those of one batch of all samples, in batches as |limits| say.  Reports and returns 1 on failure;
  * returns EVALUATION_STOPPED where |stop| (may be NULL) says so between two batches.  |ranks|: each takes its share of
  * the batches, and all get the figures; NULL: this process takes all. */
 enum { EVALUATION_STOPPED = -1 };
-int evaluate(const Run *run, const Dataset *data, int64_t batch, int (*stop)(void), const Ranks *ranks,
+int evaluate(const Run *run, const Dataset *data, const BatchLimits *limits, int (*stop)(void), const Ranks *ranks,
              Evaluation *out);
 
 /* ---- position.c: where a training is beside what the session knows: the amp.extra of its checkpoint -------------- */
@@ -26,6 +26,7 @@ int evaluate(const Run *run, const Dataset *data, int64_t batch, int (*stop)(voi
 typedef struct Position {
     uint64_t seed;          /* of the order of samples */
     int64_t batch, samples; /* of a micro-batch; of the data set. 0: not known */
+    int64_t tokens;         /* of a micro-batch, at most; 0: any number */
     int64_t ranks;          /* that trained together; 0: not known, from before there were any */
     int64_t evaluated;      /* epochs after which the model was evaluated */
     double epoch_loss;      /* of the epoch so far: sum of loss * n, samples, skipped steps */

@@ -14,35 +14,25 @@ enum { SMALL = 64 << 10, FILE_IN_MEMORY = 64 << 20 };
 
 int64_t feed_batch(const FeedPlan *p, int64_t call) { return call / p->own * p->step + p->first + call % p->own; }
 
-static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
-
-/* Samples of the last but one batch of an epoch whose last has |rest|: of too few both have half of all, in units that
- * divide both. */
-static int64_t samples_before_rest(const FeedPlan *p, int64_t rest) {
-    const int64_t unit = common_divisor(p->batch, rest), both = (p->batch + rest) / unit;
-    return rest < p->least ? (both + 1) / 2 * unit : p->batch;
+/* Where batch |index| of the training is in the order of its epoch. */
+static const Batch *batch_at(const FeedPlan *p, FeedOrder *o, int64_t index) {
+    const int64_t epoch = index / p->batches->count;
+    if (o->epoch != epoch) batch_list_order(p->batches, p->seed, o->epoch = epoch, o->order);
+    return &p->batches->at[o->order[index % p->batches->count]];
 }
 
-int64_t feed_samples(const FeedPlan *p, int64_t index, int64_t *from) {
-    const int64_t place = index % p->batches, rest = p->data->count - (p->batches - 1) * p->batch;
-    *from = place * p->batch;
-    if (p->batches == 1) return p->data->count;
-    if (place < p->batches - 2) return p->batch;
-    const int64_t before = samples_before_rest(p, rest);
-    if (place == p->batches - 2) return before;
-    *from += before - p->batch;
-    return p->batch + rest - before;
-}
+int64_t feed_samples(Feed *f, int64_t index) { return batch_at(&f->plan, &f->taking, index)->sizes.n; }
 
 static amp_status fill(void *user, int64_t index, void *const *arrays, amp_sizes capacity, amp_sizes *sizes,
                        amp_error *err) {
     Feed *f = user;
     const FeedPlan *p = &f->plan;
-    int64_t from, epoch = (index = feed_batch(p, index)) / p->batches;
+    const Batch *batch = batch_at(p, &f->filling, index = feed_batch(p, index));
+    const int64_t epoch = index / p->batches->count;
     (void)capacity;
     if (f->shuffled != epoch) data_order(p->data, p->seed, f->shuffled = epoch, f->order);
-    sizes->n = feed_samples(p, index, &from);
-    return data_fill(p->data, f->order + from, sizes->n, arrays, err);
+    *sizes = batch->sizes;
+    return data_fill(p->data, f->order + batch->from, batch->sizes, arrays, err);
 }
 
 static bool has_another_processor(void) {
@@ -52,53 +42,59 @@ static bool has_another_processor(void) {
 
 static int32_t ahead(const FeedPlan *p) {
     size_t bytes = 0;
-    for (int c = 0; c < p->data->columns; c++) bytes += p->data->column[c].sample_bytes * (size_t)p->batch;
+    for (int c = 0; c < p->data->columns; c++) bytes += p->data->column[c].sample_bytes * (size_t)p->capacity.n;
     bool is_quick = bytes < SMALL && p->data->file.size < FILE_IN_MEMORY;
     return is_quick || !has_another_processor() ? NO_THREAD : bytes > LARGE ? AHEAD_OF_LARGE : AHEAD;
 }
 
 int feed_open(Feed *f, amp_model *model, const FeedPlan *plan, int64_t first) {
     amp_error err = {0};
-    *f = (Feed){.plan = *plan, .shuffled = -1};
+    const size_t orders = sizeof *f->filling.order * (size_t)plan->batches->count + 1;
+    *f = (Feed){.plan = *plan, .shuffled = -1, .filling = {malloc(orders), -1}, .taking = {malloc(orders), -1}};
     amp_dataset_options options = {
         .struct_size = sizeof options,
         .fill = fill,
         .user = f,
-        .capacity = {plan->batch, plan->length},
+        .capacity = plan->capacity,
         .first = first,
         .ahead = ahead(plan),
     };
     f->order = malloc(sizeof *f->order * (size_t)plan->data->count + 1);
-    if (!f->order) return report_text("%s: no memory for the order of its samples", plan->data->spec);
+    if (!f->order || !f->filling.order || !f->taking.order)
+        return report_text("%s: no memory for the order of its samples", plan->data->spec);
     return amp_dataset_create(model, &options, &f->filled, &err) ? report(&err) : 0;
 }
 
 void feed_close(Feed *f) {
     amp_dataset_release(f->filled);
     free(f->order);
+    free(f->filling.order);
+    free(f->taking.order);
     *f = (Feed){0};
 }
 
-void feed_place(const Feed *f, int64_t index, int64_t sample, char place[64]) {
+/* The order of the samples in the epoch of a batch, which the caller frees: the thread may be in the next one. */
+static int64_t *order_of(const FeedPlan *p, int64_t index) {
+    int64_t *order = malloc(sizeof *order * (size_t)p->data->count + 1);
+    if (order) data_order(p->data, p->seed, index / p->batches->count, order);
+    return order;
+}
+
+void feed_place(Feed *f, int64_t index, int64_t sample, char place[64]) {
     const FeedPlan *p = &f->plan;
-    int64_t from, n = feed_samples(p, index = feed_batch(p, index), &from),
-                  *order = malloc(sizeof *order * (size_t)p->data->count + 1);
+    const Batch *batch = batch_at(p, &f->taking, index = feed_batch(p, index));
+    int64_t *order = order_of(p, index);
     place[0] = 0;
-    if (order && sample >= 0 && sample < n) {
-        data_order(p->data, p->seed, index / p->batches, order);
-        (void)data_place(p->data, order[from + sample], place);
-    }
+    if (order && sample >= 0 && sample < batch->sizes.n) (void)data_place(p->data, order[batch->from + sample], place);
     free(order);
 }
 
-/* The thread has |order|: it may have begun the next epoch. */
-int feed_report(const Feed *f, int64_t index, const amp_error *err) {
+int feed_report(Feed *f, int64_t index, const amp_error *err) {
     const FeedPlan *p = &f->plan;
-    int64_t from, n = feed_samples(p, index = feed_batch(p, index), &from),
-                  *order = malloc(sizeof *order * (size_t)p->data->count + 1);
+    const Batch *batch = batch_at(p, &f->taking, index = feed_batch(p, index));
+    int64_t *order = order_of(p, index);
     if (!order) return report(err);
-    data_order(p->data, p->seed, index / p->batches, order);
-    int failed = data_report(p->data, order + from, n, err);
+    int failed = data_report(p->data, order + batch->from, batch->sizes.n, err);
     free(order);
     return failed;
 }

@@ -67,6 +67,8 @@ void log_head(FILE *to, const Training *t) {
     json_text(to, t->run.info.name);
     put_text(to, "policy", t->run.info.policy);
     fprintf(to, ", \"batch\": %" PRId64 ", \"peak_bytes\": %" PRIu64, t->batch, m.total);
+    if (t->tokens) fprintf(to, ", \"tokens\": %" PRId64, t->tokens);
+    if (a->length) fprintf(to, ", \"length\": %" PRId64, a->length);
     put_text(to, "folder", getcwd(folder, sizeof folder));
     put_text(to, "path", a->model);
     put_text(to, "sha256", file_sha256(a->model, sha256));

@@ -15,6 +15,7 @@ char *position_write(const Position *p) {
     amp_json_put_int(&w, "amprun", 1);
     amp_json_put_int(&w, "seed", (int64_t)p->seed);
     amp_json_put_int(&w, "batch", p->batch);
+    if (p->tokens) amp_json_put_int(&w, "tokens", p->tokens);
     amp_json_put_int(&w, "samples", p->samples);
     amp_json_put_int(&w, "ranks", p->ranks);
     amp_json_put_int(&w, "evaluated", p->evaluated);
@@ -50,6 +51,7 @@ static void take(const amp_json *from, Position *p) {
     take_int(from, "seed", &seed);
     p->seed = (uint64_t)seed;
     take_int(from, "batch", &p->batch);
+    take_int(from, "tokens", &p->tokens);
     take_int(from, "samples", &p->samples);
     take_int(from, "ranks", &p->ranks);
     take_int(from, "evaluated", &p->evaluated);

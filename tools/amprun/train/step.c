@@ -80,15 +80,15 @@ typedef struct Watchers { /* of steps, as --trace-nonfinite, --stats and --profi
 } Watchers;
 
 /* A step that accumulates takes the batch as each of its micro-batches. */
-static amp_status whole_step(const Run *run, void *const *batch, int64_t n, Watchers *w, amp_step_report *r,
+static amp_status whole_step(const Run *run, void *const *batch, amp_sizes sizes, Watchers *w, amp_step_report *r,
                              amp_error *err) {
     const void *const *inputs = (const void *const *)batch;
     amp_status status = AMP_OK;
     for (int64_t micro = 0; micro < run->info.accumulate && (!status || status == AMP_SCALE_AT_FLOOR); micro++) {
-        if (w->tracer && tracer_before(w->tracer, inputs, n)) w->tracer->is_off = true;
+        if (w->tracer && tracer_before(w->tracer, inputs, sizes)) w->tracer->is_off = true;
         AMP_TRY(stats_before(&w->stats, w->steps + 1, micro == 0, err));
-        AMP_TRY(profile_before(&w->profile, n, err));
-        status = amp_step(run->session, inputs, run_sizes(run, n), r, err);
+        AMP_TRY(profile_before(&w->profile, sizes.n, err));
+        status = amp_step(run->session, inputs, sizes, r, err);
         if (!status || status == AMP_SCALE_AT_FLOOR) AMP_TRY(profile_after(&w->profile, r, err));
     }
     w->steps++;
@@ -112,13 +112,13 @@ static int print_profile(Profile *p) {
     return p->failed;
 }
 
-static int one_step(const Run *run, void *const *inputs, int64_t n, Watchers *w) {
+static int one_step(const Run *run, void *const *inputs, amp_sizes sizes, Watchers *w) {
     amp_error err = {0};
     amp_step_report r;
     Verdict verdict;
     double norm;
     const bool scaled = run->info.scaler != NULL;
-    amp_status status = whole_step(run, inputs, n, w, &r, &err);
+    amp_status status = whole_step(run, inputs, sizes, w, &r, &err);
     if (status && status != AMP_SCALE_AT_FLOOR) return report(&err);
     if (gradient_norm(run, &norm)) return 1;
     printf("{\"step\": %" PRId64 ", \"iteration\": %" PRId64 ", ", r.step, r.iteration);
@@ -157,10 +157,14 @@ static int all_steps(const Args *a, const Run *run, const Run *averages, const D
     int64_t *index = malloc(sizeof *index * (size_t)data->count);
     void *const *inputs = data_batch_new(data, data->count);
     int failed = index && inputs ? 0 : report_text("no memory for %" PRId64 " samples", data->count);
-    for (int64_t i = 0; !failed && i < data->count; i++) index[i] = i;
-    failed = failed || data_gather(data, index, data->count, inputs);
+    amp_sizes sizes = {data->count, data->lengths ? 0 : data->length};
+    for (int64_t i = 0; !failed && i < data->count; i++) {
+        index[i] = i;
+        if (data_length(data, i) > sizes.t) sizes.t = data_length(data, i);
+    }
+    failed = failed || data_gather(data, index, sizes, inputs);
     for (int64_t i = 0; !failed && i < steps; i++) {
-        failed = one_step(run, inputs, data->count, w);
+        failed = one_step(run, inputs, sizes, w);
         if (!failed && i == 0 && a->grads) failed = write_values(run, "", true, a->grads);
         if (!failed && i == 0 && a->values_glob) failed = write_values(run, a->values_glob, false, a->values_file);
     }

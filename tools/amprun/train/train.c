@@ -52,7 +52,7 @@ static int check_files(const Args *a) {
 /* --log and --tensorboard. */
 static int open_logs(Training *t, int64_t iteration) {
     const Args *a = t->args;
-    if (a->resume && !t->known) t->position.evaluated = iteration * t->per_step / t->batches;
+    if (a->resume && !t->known) t->position.evaluated = iteration * t->per_step / t->batches.count;
     if (a->tensorboard && events_open(&t->events, a->tensorboard, iteration + 1)) return 1;
     if (!a->log) return 0;
     return a->resume ? log_go_on(&t->log, a->log, iteration, t->position.evaluated) : log_open(&t->log, a->log);
@@ -166,6 +166,8 @@ static int agree(const Training *t, int64_t iteration) {
                                   {"number of samples to evaluate on", t->has_test ? t->test.count : 0},
                                   {"--seed", (int64_t)t->position.seed},
                                   {"--batch", t->batch},
+                                  {"--tokens", t->tokens},
+                                  {"--length", t->run.length},
                                   {"number of steps (--steps, --epochs)", t->total_steps},
                                   {"step to go on from (--resume)", iteration},
                                   {"--patience", t->args->patience}};

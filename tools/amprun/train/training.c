@@ -46,8 +46,15 @@ static void log_header(Training *t) {
 static int refuse_other(const char *option, int64_t given, const char *resume, int64_t kept) {
     report_text("--%s %" PRId64 ": %s was written with --%s %" PRId64
                 "; omit --%s to continue with it, or give --allow other-%s",
-                option, given, resume, option, kept, option, option);
+                option, given, resume, option, kept, option, strcmp(option, "tokens") ? option : "batch");
     return 1;
+}
+
+static int refuse_tokens(const Args *a, int64_t kept) {
+    if (kept) return refuse_other("tokens", a->tokens, a->resume, kept);
+    return report_text("--tokens %" PRId64 ": %s was written without it; leave it out to continue, or give --allow "
+                       "other-batch",
+                       a->tokens, a->resume);
 }
 
 /* Other ranks than before share the samples of a step as well as they divide them. */
@@ -76,11 +83,14 @@ static int take_position(Training *t) {
             return refuse_other("seed", (int64_t)a->seed, a->resume, (int64_t)p->seed);
         if (a->batch && a->batch != p->batch && !(a->allowed & ALLOW_OTHER_BATCH))
             return refuse_other("batch", a->batch, a->resume, p->batch);
+        if (a->tokens && a->tokens != p->tokens && !(a->allowed & ALLOW_OTHER_BATCH))
+            return refuse_tokens(a, p->tokens);
     }
     if (a->seed_given) p->seed = a->seed;
     t->batch = a->batch ? a->batch : p->batch ? p->batch : DEFAULT_BATCH;
-    t->known = p->batch == t->batch;
-    p->batch = t->batch;
+    t->tokens = a->tokens ? a->tokens : p->tokens;
+    t->known = p->batch == t->batch && p->tokens == t->tokens;
+    p->batch = t->batch, p->tokens = t->tokens;
     return 0;
 }
 
@@ -143,12 +153,13 @@ static int check_samples(Training *t) {
 static int open_data(Training *t) {
     const Args *a = t->args;
     if (open_samples(t) || check_samples(t)) return 1;
-    t->batches = (t->train.count + t->batch - 1) / t->batch;
+    const BatchLimits limits = {t->batch, t->tokens, t->run.info.least_batch};
+    if (batch_list_cut(&t->batches, &t->train, &limits)) return 1;
     /* A step takes k batches in a row, from one epoch into the next if need be; no step is begun that the epochs asked
      * for would not complete. */
-    int64_t k = t->per_step, asked = (a->epochs ? a->epochs : DEFAULT_EPOCHS) * t->batches / k;
+    int64_t k = t->per_step, asked = (a->epochs ? a->epochs : DEFAULT_EPOCHS) * t->batches.count / k;
     t->total_steps = a->steps ? a->steps : asked > 0 ? asked : 1;
-    t->epochs = (t->total_steps * k + t->batches - 1) / t->batches;
+    t->epochs = (t->total_steps * k + t->batches.count - 1) / t->batches.count;
     return 0;
 }
 
@@ -195,6 +206,7 @@ void training_close(Training *t) {
     profile_close(&t->profile);
     data_close(&t->test);
     data_close(&t->train);
+    batch_list_free(&t->batches);
     free(t->position.schema);
     run_close(&t->averages);
     run_close(&t->run);
@@ -238,7 +250,7 @@ static void show_step(Training *t, int64_t epoch, int64_t position, int64_t step
     ProgressNow now = {.epoch = epoch + 1,
                        .epochs = t->epochs,
                        .batch = position + 1,
-                       .batches = t->batches,
+                       .batches = t->batches.count,
                        .steps_left = steps_left,
                        .scale = t->run.info.scaler ? t->last.scale : 0,
                        .scale_note = scale_watch_note(&t->position.scale)};
@@ -350,12 +362,20 @@ static void watch_states(Training *t) {
                 t->last.iteration, t->run.info.least_batch);
 }
 
-static int end_step(Training *t, int64_t index, int64_t n) {
+/* The samples of all ranks in the step that call |index| ends. */
+static int64_t samples_of_step(Training *t, int64_t index) {
+    int64_t samples = 0, first = index / t->run.info.accumulate * t->per_step;
+    for (int64_t i = 0; i < t->per_step; i++) samples += feed_samples(&t->feed, first + i);
+    return samples;
+}
+
+static int end_step(Training *t, int64_t index) {
     Position *p = &t->position;
     int64_t k = t->run.info.accumulate, step = index / k, last = (step + 1) * t->per_step - 1;
     p->epoch_loss = t->epoch_loss, p->epoch_samples = t->epoch_samples, p->epoch_skipped = t->epoch_skipped;
     watch_scale(t);
-    show_step(t, last / t->batches, last % t->batches, t->total_steps - step - 1, n * t->per_step);
+    show_step(t, last / t->batches.count, last % t->batches.count, t->total_steps - step - 1,
+              samples_of_step(t, index));
     log_step(t);
     watch_states(t);
     tensorboard_step(&t->events, &t->run, &t->last, t->losses, t->metrics, progress_rate(&t->progress));
@@ -369,17 +389,10 @@ static int end_step(Training *t, int64_t index, int64_t n) {
 
 static void begin_epoch(Training *t) { t->epoch_loss = 0, t->epoch_samples = t->epoch_skipped = 0; }
 
-/* The samples of all ranks in the step that call |index| ends. */
-static int64_t samples_of_step(const Training *t, int64_t index) {
-    int64_t samples = 0, from, first = index / t->run.info.accumulate * t->per_step;
-    for (int64_t i = 0; i < t->per_step; i++) samples += feed_samples(&t->feed.plan, first + i, &from);
-    return samples;
-}
-
 /* A micro-batch counts where it is; the last of a step makes up for what the loss of them all is besides. */
 static void count_call(Training *t, AheadCall call) {
     if (call.index % t->run.info.accumulate == 0) t->step_loss = 0;
-    if (call.index % t->batches == 0) begin_epoch(t);
+    if (call.index % t->batches.count == 0) begin_epoch(t);
     const double weighed = t->last.complete ? t->last.loss * (double)samples_of_step(t, call.index) - t->step_loss
                                             : t->last.loss * (double)call.n;
     t->step_loss += weighed;
@@ -393,7 +406,7 @@ static void count_call(Training *t, AheadCall call) {
 static void count_step(Training *t, AheadCall call) {
     if (!t->last.complete) return;
     const int64_t first = call.index / t->run.info.accumulate * t->per_step, last = first + t->per_step - 1;
-    if (first % t->batches == 0 || first / t->batches != last / t->batches) begin_epoch(t);
+    if (first % t->batches.count == 0 || first / t->batches.count != last / t->batches.count) begin_epoch(t);
     const int64_t samples = samples_of_step(t, call.index);
     t->epoch_loss += t->last.loss * (double)samples;
     t->epoch_samples += samples;
@@ -408,7 +421,7 @@ static int take_report(Training *t, AheadCall call, amp_status status, const amp
     if (t->ranks->count > 1) count_step(t, call);
     else count_call(t, call);
     if (!t->last.complete) return 0;
-    int failed = end_step(t, call.index, call.n);
+    int failed = end_step(t, call.index);
     if (status) progress_clear(&t->progress);
     return failed || (status && report(err));
 }
@@ -447,7 +460,7 @@ static int train_batch(Training *t, int64_t index) {
         progress_clear(&t->progress);
         return report(&err);
     }
-    if (t->args->trace && tracer_before(&t->tracer, inputs, sizes.n)) return 1;
+    if (t->args->trace && tracer_before(&t->tracer, inputs, sizes)) return 1;
     if (stats_before(&t->stats, index / k + 1, index % k == 0, &err)) return report(&err);
     if (profile_before(&t->profile, sizes.n, &err)) return report(&err);
     amp_status status = amp_step(t->run.session, inputs, sizes, NULL, &err);
@@ -485,7 +498,7 @@ static int note_best(Training *t, const Run *kept, const Evaluation *test) {
 
 /* Steps that are complete where an epoch, or training inside it, ends. */
 static int64_t steps_at_end(const Training *t, int64_t epoch, bool whole) {
-    return whole ? (epoch + 1) * t->batches / t->per_step : t->total_steps;
+    return whole ? (epoch + 1) * t->batches.count / t->per_step : t->total_steps;
 }
 
 /* |whole|: the epoch has ended, and not only training.  |stops|: a signal ends it, EVALUATION_STOPPED; going on
@@ -496,8 +509,9 @@ static int end_epoch(Training *t, int64_t epoch, bool whole, bool stops) {
     const Run *kept = t->has_test ? training_kept(t) : &t->run;
     if (!kept) return 1;
     if (t->has_test) {
+        const BatchLimits limits = {.n = t->batch, .tokens = t->tokens};
         int failed =
-            evaluate(kept, &t->test, t->batch, stops && t->ranks->count == 1 ? stopping_signal : NULL, t->ranks, &test);
+            evaluate(kept, &t->test, &limits, stops && t->ranks->count == 1 ? stopping_signal : NULL, t->ranks, &test);
         if (failed) return failed;
     }
     t->progress.start += amp_seconds() - paused; /* the rate is that of training */
@@ -523,9 +537,9 @@ static int between_batches(Training *t, int64_t index) {
     const bool step_ended = (index + 1) % k == 0, last = index + 1 == t->total_steps * k;
     const int64_t ended = t->ranks->count == 1 ? index + 1 : (index + 1) / k * t->per_step; /* micro-batches so far */
     const int64_t before = t->ranks->count == 1 ? index : ended - t->per_step;
-    const bool whole = (t->ranks->count == 1 || step_ended) && ended / t->batches != before / t->batches;
+    const bool whole = (t->ranks->count == 1 || step_ended) && ended / t->batches.count != before / t->batches.count;
     if (whole || last) {
-        const int64_t epoch = whole ? ended / t->batches - 1 : (ended - 1) / t->batches;
+        const int64_t epoch = whole ? ended / t->batches.count - 1 : (ended - 1) / t->batches.count;
         int failed = training_catch_up(t);
         /* After the last step nothing goes on that could evaluate again. */
         if (!failed) failed = end_epoch(t, epoch, whole, step_ended && !last);
@@ -539,8 +553,8 @@ static int between_batches(Training *t, int64_t index) {
 static int enter(Training *t, int64_t index) {
     Position *p = &t->position;
     t->epoch_loss = p->epoch_loss, t->epoch_samples = p->epoch_samples, t->epoch_skipped = p->epoch_skipped;
-    int64_t ended = index / t->batches;
-    if (!t->args->resume || !index || index % t->batches || p->evaluated >= ended || !p->epoch_samples) return 0;
+    int64_t ended = index / t->batches.count;
+    if (!t->args->resume || !index || index % t->batches.count || p->evaluated >= ended || !p->epoch_samples) return 0;
     int failed = end_epoch(t, ended - 1, true, true);
     if (!failed) p->evaluated = ended;
     return failed;
@@ -567,8 +581,8 @@ int training_run(Training *t, int64_t iteration) {
     const bool waits = t->args->trace || t->args->stats || t->args->profile;
     if (ahead_start(&t->ahead, &t->run, waits)) return 1;
     stopping_watch();
-    const FeedPlan plan = {&t->train,   t->position.seed,   t->batch, t->batches,   t->run.info.least_batch,
-                           t->per_step, t->ranks->rank * k, k,        t->run.length};
+    const FeedPlan plan = {
+        &t->train, &t->batches, t->position.seed, run_sizes(&t->run, t->batch), t->per_step, t->ranks->rank * k, k};
     int failed = enter(t, iteration * t->per_step);
     if (!failed) failed = feed_open(&t->feed, t->run.model, &plan, first);
     for (int64_t i = first; !failed && i < last; i++) {

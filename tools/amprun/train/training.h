@@ -56,8 +56,9 @@ typedef struct Training {
     Run averages; /* --ema; its parameters are evaluated and kept in place of the run's */
     Dataset train, test;
     bool has_test;
-    int64_t batch, batches, epochs, total_steps;
-    int64_t per_step; /* micro-batches of a step of all ranks */
+    int64_t batch, tokens, epochs, total_steps;
+    BatchList batches; /* of an epoch */
+    int64_t per_step;  /* micro-batches of a step of all ranks */
     Feed feed;
     Log log;
     EventFile events; /* of --tensorboard */

@@ -96,7 +96,8 @@ amp_inspect_options = _struct("amp_inspect_options", struct_size=c_size_t, keep_
 amp_session_options = _struct(
     "amp_session_options", struct_size=c_size_t, capacity=amp_sizes, device=c_char_p, program=c_char_p,
     precision=c_char_p, threads=c_int32, published=c_int32, seed=c_uint64, log=_LOG, log_user=c_void_p,
-    cpu=POINTER(amp_cpu_options), cuda=POINTER(amp_cuda_options), inspect=POINTER(amp_inspect_options), comm=c_void_p)
+    cpu=POINTER(amp_cpu_options), cuda=POINTER(amp_cuda_options), inspect=POINTER(amp_inspect_options), comm=c_void_p,
+    tokens=c_int64)
 amp_step_report = _struct(
     "amp_step_report", loss=c_double, scale=c_float, skipped=c_int32, step=c_int64, iteration=c_int64, at_floor=c_int32,
     complete=c_int32, grad_norm=c_double, states_kept=c_int32, too_few=c_int32)
@@ -110,7 +111,7 @@ _FILL = ctypes.CFUNCTYPE(c_int32, c_void_p, c_int64, POINTER(c_void_p), amp_size
                          POINTER(amp_error))
 amp_dataset_options = _struct(
     "amp_dataset_options", struct_size=c_size_t, fill=_FILL, user=c_void_p, capacity=amp_sizes, first=c_int64,
-    ahead=c_int32, program=c_char_p)
+    ahead=c_int32, program=c_char_p, tokens=c_int64)
 amp_define = _struct("amp_define", name=c_char_p, value=c_char_p)
 amp_override = _struct("amp_override", path=c_char_p, word=c_char_p, because=c_char_p)
 _PROGRESS = ctypes.CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int32, c_int32)
@@ -682,6 +683,7 @@ class Session(_Object):
         settings = _options(amp_session_options, capacity=(capacity, length), log=self._log, **options)
         _call(_amp.amp_session_create, model._handle, params._handle, byref(settings), byref(pointer))
         self._pointer, self.model, self.params, self.capacity = pointer, model, params, capacity
+        self._tokens = options.get("tokens", 0)
         self._lock = threading.RLock()
 
     def _inputs(self, given, named, count):
@@ -689,9 +691,11 @@ class Session(_Object):
 
     def _batches(self, arrays, sizes):
         """(first sample, sizes, inputs) of `capacity` samples at a time."""
-        n = sizes.n
-        for start in range(0, n, self.capacity):
-            count = min(self.capacity, n - start)
+        n, most = sizes.n, self.capacity
+        if self._tokens and sizes.t:
+            most = max(1, min(most, self._tokens // sizes.t))
+        for start in range(0, n, most):
+            count = min(most, n - start)
             yield start, amp_sizes(count, sizes.t), [
                 array[len(array) // n * start:len(array) // n * (start + count)] for array in arrays]
 
@@ -723,7 +727,7 @@ class Session(_Object):
                  for i in range(len(self.model.results))]
         results = [np.empty(_shape(info), DTYPES[info.dtype]) for info in infos]
         for start, part, batch in self._batches(arrays, sizes):
-            if sizes.n <= self.capacity:
+            if part.n == sizes.n:
                 _call(_amp.amp_infer, self._handle, _pointers(batch), part, _pointers(results))
             else:
                 self._infer_part(batch, results, start, part)
@@ -877,7 +881,7 @@ class Dataset(_Object):
         for batch in dataset: session.step(*batch)
 
     fill gives the arrays of a batch of at most `capacity` samples, in the model's order or as a dict by their names, or
-    None where the data end. What it raises, the iteration raises. Options: first, ahead and program of
+    None where the data end. What it raises, the iteration raises. Options: first, ahead, tokens and program of
     amp_dataset_options; ahead=-1: no thread.
     """
     _release = "amp_dataset_release"

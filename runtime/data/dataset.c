@@ -65,6 +65,12 @@ static void check_filled(const amp_dataset *d, Slot *s, int64_t index) {
                              (long long)index, (long long)s->sizes.n, (long long)d->options.capacity.n);
     else if (s->sizes.n && amp_length_check(d->model, s->sizes.t, 1, d->options.capacity.t, "the callback", &length))
         s->status = amp_fail(&said, AMP_INVALID_ARGUMENT, "batch %lld: %s", (long long)index, length.message);
+    else if (d->options.tokens && s->sizes.n * s->sizes.t > d->options.tokens)
+        s->status =
+            amp_fail(&said, AMP_INVALID_ARGUMENT,
+                     "batch %lld: the callback says that it has n * t = %lld * %lld; there is room for %lld "
+                     "(tokens)",
+                     (long long)index, (long long)s->sizes.n, (long long)s->sizes.t, (long long)d->options.tokens);
     s->error = said;
 }
 
@@ -205,17 +211,23 @@ int64_t amp_dataset_position(const amp_dataset *dataset) { return dataset ? data
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
+static amp_status measure_input(const amp_dataset *d, int32_t i, amp_sizes sizes, size_t *most, amp_error *err) {
+    amp_tensor_info info;
+    AMP_TRY(amp_model_input_at(d->model, i, sizes, &info, err));
+    size_t bytes = amp_dtype_size(info.dtype);
+    for (int32_t k = 0; k < info.rank; k++)
+        if (!amp_size_mul(bytes, (size_t)info.dims[k], &bytes))
+            return amp_fail(err, AMP_OUT_OF_MEMORY, "batches of %lld samples of %s are too large",
+                            (long long)d->options.capacity.n, info.name);
+    if (bytes > *most) *most = bytes;
+    return AMP_OK;
+}
+
 static amp_status measure_inputs(amp_dataset *d, amp_error *err) {
-    for (int32_t i = 0; i < d->inputs; i++) {
-        amp_tensor_info info;
-        AMP_TRY(amp_model_input_at(d->model, i, d->options.capacity, &info, err));
-        size_t bytes = amp_dtype_size(info.dtype);
-        for (int32_t k = 0; k < info.rank; k++)
-            if (!amp_size_mul(bytes, (size_t)info.dims[k], &bytes))
-                return amp_fail(err, AMP_OUT_OF_MEMORY, "batches of %lld samples of %s are too large",
-                                (long long)d->options.capacity.n, info.name);
-        d->bytes[i] = bytes;
-    }
+    const amp_capacity capacity = {d->options.capacity, d->options.tokens, d->model->desc.length_unit};
+    for (int32_t i = 0; i < d->inputs; i++)
+        for (amp_sizes at = {0}; amp_capacity_next(&capacity, &at);)
+            AMP_TRY(measure_input(d, i, at, &d->bytes[i], err));
     return AMP_OK;
 }
 
@@ -241,6 +253,7 @@ static amp_status check_options(const amp_model *model, amp_dataset_options *o, 
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_dataset_create: options, or the function fill in it, is NULL");
     if (!o->capacity.t) o->capacity.t = model->desc.length_most;
     AMP_TRY(amp_length_check(model, o->capacity.t, 1, model->desc.length_most, "amp_dataset_options: capacity", err));
+    AMP_TRY(amp_tokens_check(model, o->tokens, "amp_dataset_options", err));
     AMP_TRY(amp_program_check(o->program, err));
     if (!o->capacity.n) o->capacity.n = 1;
     if (!o->ahead) o->ahead = DEFAULT_AHEAD;

@@ -45,7 +45,7 @@ amp_status amp_program_plan(const amp_program *program, amp_sizes sizes, uint64_
     if (sizes.n < 1 || sizes.n > AMP_BATCH_LIMIT)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_program_plan: n is %lld: must be from 1 to %d",
                         (long long)sizes.n, AMP_BATCH_LIMIT);
-    const amp_memory_plan_options options = {.capacity = sizes,
+    const amp_memory_plan_options options = {.capacity.most = sizes,
                                              .sizes_only = !temporaries,
                                              .align =
                                                  program->cuda_kernels ? AMP_DEVICE_MEMORY_ALIGN : AMP_MEMORY_ALIGN};

@@ -20,7 +20,7 @@ static inline bool amp_shares_memory(amp_sharing sharing) {
 }
 
 typedef struct amp_bound_options {
-    amp_sizes capacity;
+    amp_capacity capacity;
     amp_sharing sharing;
     bool watch;         /* WATCH buffers get memory */
     bool device_memory; /* only planned: session_device_memory.c gives every buffer its address */

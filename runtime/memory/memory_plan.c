@@ -129,20 +129,30 @@ static size_t place_temporaries(Temporary *items, int count, const Temporary **p
 
 /* ---- the plan ---------------------------------------------------------------------------------------------------- */
 
+/* At the sizes of the capacity where it has most. */
+static bool largest_bytes(const amp_model_buffer *b, const amp_capacity *capacity, size_t *out) {
+    *out = 0;
+    for (amp_sizes at = {0}; amp_capacity_next(capacity, &at);) {
+        const int64_t rows = amp_model_dim_at(&b->rows, at), cols = amp_model_dim_at(&b->cols, at);
+        size_t bytes;
+        if (!amp_layout_bytes(b->layout, b->storage, rows, cols, &bytes)) return false;
+        if (bytes > *out) *out = bytes;
+    }
+    return true;
+}
+
 static amp_status measure(amp_memory_plan *plan, const amp_program *program, const amp_memory_plan_options *o,
                           amp_error *err) {
-    amp_sizes capacity = o->capacity;
     size_t total = 0;
     for (int32_t i = 0; i < plan->count; i++) {
         const amp_model_buffer *b = &program->buffers[i];
-        int64_t rows = amp_model_dim_at(&b->rows, capacity), cols = amp_model_dim_at(&b->cols, capacity);
-        bool fits = amp_layout_bytes(b->layout, b->storage, rows, cols, &plan->bytes[i]) &&
+        bool fits = largest_bytes(b, &o->capacity, &plan->bytes[i]) &&
                     amp_size_add(plan->bytes[i], o->align - 1, &plan->bytes[i]);
         plan->bytes[i] &= ~(o->align - 1);
         if (!fits || !amp_size_add(total, plan->bytes[i], &total))
             return amp_fail(err, AMP_INVALID_ARGUMENT,
                             "capacity %lld: %s would be larger than memory can address; choose a smaller capacity",
-                            (long long)capacity.n, b->name);
+                            (long long)o->capacity.most.n, b->name);
     }
     return AMP_OK;
 }

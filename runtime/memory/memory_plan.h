@@ -1,4 +1,4 @@
-/* memory_plan.h: where each buffer of a program is, for one capacity.
+/* memory_plan.h: where each buffer of a program is, for one capacity: each has room for its largest size.
  *
  * Temporaries that are never live at the same time share memory, and so do those that take
  * another's place (amp_model_buffer.place); where buffers are separate, only those that are renamed do.
@@ -19,7 +19,7 @@ typedef struct amp_memory_plan {
 } amp_memory_plan;
 
 typedef struct amp_memory_plan_options {
-    amp_sizes capacity;
+    amp_capacity capacity;
     bool separate;   /* temporaries share nothing */
     size_t align;    /* a power of two, of every buffer; at least 128 */
     bool sizes_only; /* |bytes| alone is filled */

@@ -265,6 +265,32 @@ amp_status amp_length_check(const amp_model *m, int64_t t, int64_t least, int64_
                     call, (long long)t, (long long)(least ? unit : 0), (long long)most, (long long)unit);
 }
 
+static int64_t samples_at(const amp_capacity *c, int64_t t) {
+    const int64_t n = c->tokens && t ? c->tokens / t : c->most.n;
+    return n < c->most.n ? n : c->most.n;
+}
+
+bool amp_capacity_next(const amp_capacity *c, amp_sizes *at) {
+    const int64_t unit = c->unit ? c->unit : 1;
+    int64_t t = c->most.t;
+    if (at->n && (!c->tokens || at->n == c->most.n)) return false;
+    if (at->n || (c->tokens && t > c->tokens)) t = c->tokens / (at->n + 1) / unit * unit;
+    if (at->n && !t) return false;
+    *at = (amp_sizes){samples_at(c, t), t};
+    return true;
+}
+
+amp_status amp_tokens_check(const amp_model *m, int64_t tokens, const char *options, amp_error *err) {
+    const int64_t unit = m->desc.length_unit;
+    if (!tokens || (unit && tokens >= unit)) return AMP_OK;
+    if (!unit)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: tokens is %lld, but %s has no size T; set it to 0", options,
+                        (long long)tokens, m->desc.name);
+    return amp_fail(err, AMP_INVALID_ARGUMENT,
+                    "%s: tokens is %lld; it must be 0 (any n * t) or at least %lld, the unit of T", options,
+                    (long long)tokens, (long long)unit);
+}
+
 amp_status amp_program_check(const char *program, amp_error *err) {
     if (!program || !strcmp(program, "infer")) return AMP_OK;
     return amp_fail(err, AMP_INVALID_ARGUMENT, "program %s: must be NULL (all of them) or infer", program);

@@ -12,10 +12,22 @@
 #include "amp/train.h"
 
 static inline bool amp_sizes_are_equal(amp_sizes a, amp_sizes b) { return a.n == b.n && a.t == b.t; }
+
+/* What calls of a session take: n and t at most, and n * t at most, unless |tokens| is 0. */
+typedef struct amp_capacity {
+    amp_sizes most;
+    int64_t tokens, unit; /* that t is a multiple of */
+} amp_capacity;
+/* The next sizes, with a larger n and a smaller t, that no other sizes of the capacity exceed in both; |*at| is zeros
+ * before the first.  What never falls as n or t grows is largest at one of them. */
+bool amp_capacity_next(const amp_capacity *capacity, amp_sizes *at);
+
 /* AMP_INVALID_ARGUMENT where t is none of the model's from |least| (0 or 1) to |most|, or it has no T; |call| begins
  * the message. */
 amp_status amp_length_check(const amp_model *model, int64_t t, int64_t least, int64_t most, const char *call,
                             amp_error *err);
+/* AMP_INVALID_ARGUMENT where a largest n * t, or 0, is none of the model's; |options| begins the message. */
+amp_status amp_tokens_check(const amp_model *model, int64_t tokens, const char *options, amp_error *err);
 /* AMP_INVALID_ARGUMENT if the |program| of somebody's options is none. */
 amp_status amp_program_check(const char *program, amp_error *err);
 

@@ -16,7 +16,8 @@ static amp_status check(const amp_session *s, const char *call, amp_error *err) 
 
 amp_status amp_session_tune(amp_session *s, int64_t n, amp_error *err) {
     AMP_TRY(check(s, "amp_session_tune", err));
-    const amp_sizes sizes = {n, s->capacity.t};
+    const int64_t t = s->capacity.t, fits = s->tokens && n > 0 ? s->tokens / n : t;
+    const amp_sizes sizes = {n, fits < t ? fits / s->model->desc.length_unit * s->model->desc.length_unit : t};
     AMP_TRY(amp_session_check_sizes(s, sizes, err));
     AMP_TRY(calls_of(s)->prepare(s->device, err));
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++)

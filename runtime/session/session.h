@@ -143,6 +143,7 @@ struct amp_session {
     bool keeps_gradients;       /* they are readable after a step */
     amp_input_memory inputs_in; /* callers' arrays */
     amp_sizes capacity;
+    int64_t tokens;   /* n * t of a call at most; 0: any */
     amp_model *model; /* as the device runs it: amp_model_for */
     amp_params *params;
     amp_params_user params_user; /* of |params| */

@@ -175,13 +175,17 @@ static void plan_program(amp_session *s, const amp_bound_program *bound) {
     if (own) amp_counted_allocator_plan(&s->memory, own);
 }
 
+static amp_capacity capacity_of(const amp_session *s) {
+    return (amp_capacity){s->capacity, s->tokens, s->model->desc.length_unit};
+}
+
 /* |step|: of training, whose gradients or values may have to be kept. */
 static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_program *program, bool step,
                        const amp_inspect_options *inspect, amp_error *err) {
     if (!program) return AMP_OK;
     bool keep = step && inspect->keep_values, norm = step && inspect->grad_norm;
     amp_bound_options o = {
-        .capacity = s->capacity,
+        .capacity = capacity_of(s),
         .sharing = inspect->separate_buffers ? AMP_OWN_ALLOCATIONS
                    : keep                    ? AMP_OWN_ARENA
                    : norm                    ? AMP_KEEP_RESULTS
@@ -307,11 +311,21 @@ static bool is_made_for(const amp_session *s, int program) {
     }
 }
 
+/* |all|: every size that a call may have is to find what it needs; else the largest t is. */
+static amp_status reserve_program(amp_session *s, const amp_program *p, bool all, amp_error *err) {
+    const amp_capacity capacity = capacity_of(s);
+    for (amp_sizes at = {0}; amp_capacity_next(&capacity, &at);) {
+        AMP_TRY(s->device->type->reserve(s->device, p, at, err));
+        if (!all) break;
+    }
+    return AMP_OK;
+}
+
 static amp_status reserve(amp_session *s, amp_error *err) {
     const bool all = !amp_session_has_device_memory(s);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
         const amp_program *p = s->programs[i].program;
-        if (p && (all || is_made_for(s, i))) AMP_TRY(s->device->type->reserve(s->device, p, s->capacity, err));
+        if (p && (all || is_made_for(s, i))) AMP_TRY(reserve_program(s, p, all, err));
     }
     return AMP_OK;
 }
@@ -388,6 +402,7 @@ static amp_status read_request(amp_model *model, const amp_session_options *opti
     AMP_TRY(amp_model_for(model, r->type->name, &r->target, err));
     if (!r->o.capacity.t) r->o.capacity.t = model->desc.length_most;
     AMP_TRY(amp_length_check(model, r->o.capacity.t, 1, model->desc.length_most, "amp_session_options: capacity", err));
+    AMP_TRY(amp_tokens_check(model, r->o.tokens, "amp_session_options", err));
     return check_program(&r->o, r->target, err);
 }
 
@@ -414,6 +429,7 @@ static amp_status make(const Request *r, amp_params *params, bool sizes_only, am
     amp_model_retain(s->model = r->target);
     amp_params_retain(s->params = params);
     s->capacity = o->capacity;
+    s->tokens = o->tokens;
     s->log = (amp_log){o->log, o->log_user};
     s->look.at_all = r->inspect.looks_at_all != 0;
     s->published = o->published != 0;

@@ -100,8 +100,12 @@ static amp_status plan_scalars(amp_session *s, size_t *scalar_at, amp_error *err
 static size_t room_of(const amp_session *s, const amp_bound_program *b, int32_t i) {
     const amp_model_buffer *buffer = &b->program->buffers[i];
     if (!s->device_arena.separate) return b->plan.bytes[i];
-    return (size_t)(amp_model_dim_at(&buffer->rows, s->capacity) * amp_model_dim_at(&buffer->cols, s->capacity)) *
-           amp_storage_size(buffer->storage);
+    int64_t most = 0;
+    for (amp_sizes at = {0}; amp_capacity_next(&b->options.capacity, &at);) {
+        const int64_t elements = amp_model_dim_at(&buffer->rows, at) * amp_model_dim_at(&buffer->cols, at);
+        most = elements > most ? elements : most;
+    }
+    return (size_t)most * amp_storage_size(buffer->storage);
 }
 
 static amp_state_block block_of(const amp_session *s, int32_t state) {

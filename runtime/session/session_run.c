@@ -19,7 +19,12 @@ amp_status amp_session_check_sizes(const amp_session *s, amp_sizes sizes, amp_er
     if (n % s->model->batch_multiple)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "n is %lld; %s takes multiples of %lld samples", (long long)n,
                         s->model->desc.name, (long long)s->model->batch_multiple);
-    return amp_length_check(s->model, sizes.t, 1, s->capacity.t, "a call of this session", err);
+    AMP_TRY(amp_length_check(s->model, sizes.t, 1, s->capacity.t, "a call of this session", err));
+    if (!s->tokens || n * sizes.t <= s->tokens) return AMP_OK;
+    return amp_fail(err, AMP_INVALID_ARGUMENT,
+                    "n * t is %lld * %lld = %lld; this session takes %lld at most (tokens): give it fewer samples, or "
+                    "create one for more",
+                    (long long)n, (long long)sizes.t, (long long)(n * sizes.t), (long long)s->tokens);
 }
 
 /* Indices address tables, and classes: one that is out of range would read elsewhere, or give a wrong loss in silence.
@@ -235,7 +240,7 @@ static amp_status take_instead(amp_session *s, int32_t result, amp_error *err) {
     amp_selection *x = &s->selection;
     const int32_t kernel = buffer->first_kernel;
     if (x->instead[result] || kernel < 0 || kernel >= b->program->kernel_count || !x->needed[kernel]) return AMP_OK;
-    const size_t bytes = (size_t)amp_buffer_elements(buffer, s->capacity) * amp_storage_size(buffer->storage);
+    const size_t bytes = b->plan.bytes[b->program->results[result].buffer];
     void *memory = amp_alloc_zeroed(&s->memory.allocator, bytes);
     if (!memory)
         return amp_fail(err, AMP_OUT_OF_MEMORY,

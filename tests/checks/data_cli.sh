@@ -169,6 +169,19 @@ def floats(name):
 one, other = floats("o"), floats("o1")
 assert len(one) == len(other) and max(map(abs, one)) > 1 and max(abs(a - b) for a, b in zip(one, other)) < 1e-4
 CHECK
+run 0 "$amprun" info "$so" --tokens auto --batch 64 --memory 3M --json
+holds 'info --tokens auto: as many fit, no more do, and all would not' python3 - "$work/.out" <<'CHECK'
+import json, sys
+found = json.load(open(sys.argv[1]))["models"][0]
+assert 512 < found["tokens"] < 64 * 64 and found["next_tokens"] == found["tokens"] + 4
+assert found["memory"]["total"] <= 3e6 < found["next_total"]
+CHECK
+run 2 "$amprun" info "$so" --tokens auto
+says 'and --memory BYTES together'
+run 2 "$amprun" train "$so" --data "tokens:$lines,split=10" --tokens auto
+says 'takes a number as --tokens'
+run 1 "$amprun" info "$work/text.so" --tokens 512
+says 'has no `size T`, which --tokens is for'
 run 1 "$amprun" train "$so" --data "safetensors:$work/lines.st" --length 32
 says "$work/lines.st: lengths[" 'T is from 1 to 32'
 

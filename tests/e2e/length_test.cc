@@ -164,6 +164,58 @@ struct Counting { // an allocator
     static void Free(void *, void *memory, size_t, size_t) { free(memory); }
 };
 
+// A session for few tokens takes less memory, and its calls have the bits of a session for all sizes: the longest
+// calls, and the calls of most samples, too.
+TEST(Length, OfASessionWithFewTokens) {
+    const std::string path = compile("tokens-", encoder("fp32"), 0);
+    amp_error err = {};
+    amp_model *model = nullptr;
+    ASSERT_EQ(amp_model_load(path.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
+    amp_session_options o = {};
+    o.struct_size = sizeof o, o.capacity = {32, 64}, o.threads = 2;
+    amp_params *params[2] = {};
+    amp_session *session[2] = {};
+    amp_memory_info memory[2];
+    for (int i = 0; i < 2; i++) {
+        o.tokens = i ? 128 : 0;
+        amp_memory_info planned;
+        ASSERT_EQ(amp_params_create(model, nullptr, &params[i], &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_session_create(model, params[i], &o, &session[i], &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_session_plan(model, nullptr, &o, &planned, &err), AMP_OK) << err.message;
+        amp_session_get_memory(session[i], &memory[i]);
+        EXPECT_EQ(planned.total, memory[i].total);
+    }
+    EXPECT_LT(memory[1].activations * 8, memory[0].activations);
+    for (amp_sizes sizes : {amp_sizes{2, 64}, {32, 4}, {3, 42}, {18, 7}, {1, 1}}) {
+        e2e::Batch batch(sizes.n, sizes.t * 24, 10, static_cast<uint32_t>(sizes.t));
+        std::vector<float> logits[2];
+        double loss[2];
+        for (int i = 0; i < 2; i++) {
+            amp_step_report report = {};
+            logits[i].resize(static_cast<size_t>(sizes.n * 10));
+            void *outputs[] = {logits[i].data()};
+            ASSERT_EQ(amp_step(session[i], batch.inputs(), sizes, &report, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_infer(session[i], batch.inputs(), sizes, outputs, &err), AMP_OK) << err.message;
+            loss[i] = report.loss;
+        }
+        EXPECT_EQ(loss[0], loss[1]);
+        EXPECT_EQ(logits[0], logits[1]);
+    }
+    e2e::Batch batch(32, 64 * 24, 10, 1);
+    EXPECT_EQ(amp_step(session[1], batch.inputs(), {3, 43}, nullptr, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(err.message), "n * t is 3 * 43 = 129; this session takes 128 at most (tokens): give it fewer "
+                                        "samples, or create one for more");
+    o.tokens = -1;
+    EXPECT_EQ(amp_session_plan(model, nullptr, &o, &memory[0], &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(err.message),
+              "amp_session_options: tokens is -1; it must be 0 (any n * t) or at least 1, the unit of T");
+    for (int i = 0; i < 2; i++) {
+        amp_session_release(session[i]);
+        amp_params_release(params[i]);
+    }
+    amp_model_release(model);
+}
+
 TEST(Length, CallsOfAnySizesAllocateNothing) {
     const std::string path = compile("calls-", encoder("fp32"), 0);
     Counting counting;
@@ -178,16 +230,17 @@ TEST(Length, CallsOfAnySizesAllocateNothing) {
     ASSERT_EQ(amp_model_load(path.c_str(), &with, &model, &err), AMP_OK) << err.message;
     ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
     amp_session_options o = {};
-    o.struct_size = sizeof o, o.capacity = {4, 24}, o.threads = 2;
+    o.struct_size = sizeof o, o.capacity = {4, 24}, o.threads = 2, o.tokens = 60;
     ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
     e2e::Batch batch(4, 24 * 24, 10, 1);
     std::vector<float> logits(40);
     void *outputs[] = {logits.data()};
-    ASSERT_EQ(amp_step(session, batch.inputs(), {4, 24}, nullptr, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(session, batch.inputs(), {2, 24}, nullptr, &err), AMP_OK) << err.message;
     const int64_t before = counting.calls;
     uint32_t random = 7;
     for (int i = 0; i < 10000; i++) {
-        const int64_t n = 1 + e2e::Batch::next(random) / 65536 % 4, t = 1 + e2e::Batch::next(random) / 65536 % 24;
+        const int64_t n = 1 + e2e::Batch::next(random) / 65536 % 4;
+        const int64_t t = 1 + e2e::Batch::next(random) / 65536 % (60 / n < 24 ? 60 / n : 24);
         const amp_status status = i % 4 ? amp_infer(session, batch.inputs(), {n, t}, outputs, &err)
                                         : amp_step(session, batch.inputs(), {n, t}, nullptr, &err);
         ASSERT_EQ(status, AMP_OK) << err.message;

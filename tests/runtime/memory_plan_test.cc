@@ -63,7 +63,7 @@ void ExpectNoOverlap(const Program &p, const amp_memory_plan &plan, bool separat
 
 amp_status Plan(amp_memory_plan *plan, const amp_program *program, int64_t capacity, bool separate,
                 const amp_allocator *allocator, amp_error *err) {
-    const amp_memory_plan_options options = {{capacity, 0}, separate, AMP_MEMORY_ALIGN, false};
+    const amp_memory_plan_options options = {{{capacity, 0}, 0, 0}, separate, AMP_MEMORY_ALIGN, false};
     return amp_memory_plan_make(plan, program, &options, allocator, err);
 }
 
@@ -179,6 +179,43 @@ TEST(MemoryPlan, GrowsWithTheCapacityAndRefusesTooMuch) {
     p.buffers[0].rows = {(int64_t)1 << 38, 1, 0, 0};
     p.buffers[0].cols = {(int64_t)1 << 38, 1, 0, 0};
     EXPECT_EQ(Plan(&plan, p.Get(), 5, false, &a, &err), AMP_INVALID_ARGUMENT);
+}
+
+// Of buffers of k * n^a * t^b numbers, in rows and in panels, each has the bytes that it takes at most in any call.
+TEST(MemoryPlan, EachBufferIsPlannedAtItsLargest) {
+    Program p;
+    for (uint32_t layout : {AMP_LAYOUT_ROWS, AMP_LAYOUT_PANELS})
+        for (uint16_t n : {0, 1})
+            for (uint16_t t : {0, 1, 2})
+                for (uint16_t in_cols = 0; in_cols <= t; in_cols++) {
+                    p.Add(AMP_BUFFER_TEMP, 1, 0, 0);
+                    amp_model_buffer &b = p.buffers.back();
+                    b.layout = layout;
+                    b.rows = {3, 1, n, static_cast<uint16_t>(t - in_cols)};
+                    b.cols = {5, 1, 0, in_cols};
+                }
+    amp_allocator a = {};
+    amp_error err = {};
+    const auto bytes = [&](const amp_capacity &capacity) {
+        amp_memory_plan plan;
+        const amp_memory_plan_options options = {capacity, false, AMP_MEMORY_ALIGN, true};
+        EXPECT_EQ(amp_memory_plan_make(&plan, p.Get(), &options, &a, &err), AMP_OK) << err.message;
+        std::vector<size_t> out(plan.bytes, plan.bytes + plan.count);
+        amp_memory_plan_free(&plan, &a);
+        return out;
+    };
+    for (int64_t unit : {1, 4})
+        for (int64_t tokens : {0, 4, 7, 30, 100, 256, 1000}) {
+            const amp_capacity capacity = {{13, 32}, tokens, unit};
+            std::vector<size_t> most(p.buffers.size());
+            for (int64_t n = 1; n <= 13; n++)
+                for (int64_t t = unit; t <= 32; t += unit) {
+                    if (tokens && n * t > tokens) continue;
+                    const std::vector<size_t> at = bytes({{n, t}, 0, unit});
+                    for (size_t i = 0; i < at.size(); i++) most[i] = std::max(most[i], at[i]);
+                }
+            EXPECT_EQ(bytes(capacity), most) << tokens << " tokens, unit " << unit;
+        }
 }
 
 TEST(MemoryPlan, RunsOutOfMemoryCleanly) {

@@ -68,6 +68,7 @@ amp_session_options run_options(const Args *a, int64_t capacity, const char *pro
     return (amp_session_options){
         .struct_size = sizeof(amp_session_options),
         .capacity = {capacity, a->length},
+        .tokens = a->tokens,
         .device = a->device,
         .threads = (int32_t)a->threads,
         .program = program,
@@ -97,6 +98,8 @@ int run_load(Run *r, const Args *a) {
     if (amp_model_load(a->model, NULL, &r->model, &err)) return report(&err);
     amp_model_get_info(r->model, &r->info);
     r->length = a->length ? a->length : r->info.length_most;
+    if (a->tokens && !r->length)
+        return report_text("%s: has no `size T`, which --tokens is for; --batch says how large a batch is", a->model);
     return 0;
 }
 

@@ -57,7 +57,7 @@ typedef struct Args {
     double dist_timeout;             /* 0: not given */
     bool ordered;                    /* --reduce ordered */
     struct amp_comm *comm;           /* the ranks to train with; not of the command line */
-    bool kernels, trace, timeline, batch_auto, ema;
+    bool kernels, trace, timeline, batch_auto, tokens_auto, ema;
     unsigned allowed; /* of ALLOW_... */
     bool quiet, force, seed_given, as_json, verbose;
 } Args;

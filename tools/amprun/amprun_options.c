@@ -74,6 +74,13 @@ static const char *take_batch(OptionsRead *r, char *text) {
     return a->batch_auto ? NULL : options_whole(text, &a->batch);
 }
 
+/* The same of tokens. */
+static const char *take_tokens(OptionsRead *r, char *text) {
+    Args *a = r->args;
+    a->tokens_auto = !strcmp(text, "auto");
+    return a->tokens_auto ? NULL : options_whole(text, &a->tokens);
+}
+
 /* "8589934592", "8GiB", "8.5G" */
 static const char *take_memory(OptionsRead *r, char *text) {
     static const struct {
@@ -254,10 +261,11 @@ static const ToolOption amprun_options[] = {
      .help = "The largest T of a session, of a model that declares one. It is T of all batches: a window of tokens: "
              "has as many, and arrays of safetensors: this size. Of samples with lengths (tokens: with split=, "
              "safetensors: with an array `lengths`) T is the longest of a batch, and none is longer."},
-    {.name = "tokens", .value = "K", .preset = "any number", WHOLE(tokens),
+    {.name = "tokens", .value = "K", .preset = "any number", TAKEN_BY(take_tokens),
      .commands = INFO | TRAIN | EVAL | INFER | SUGGEST,
      .help = "Tokens of a batch at most, samples times T; of a micro-batch, where the model accumulates. Samples with "
-             "lengths are put together by length, so that short ones make batches of more, up to --batch."},
+             "lengths are put together by length, so that short ones make batches of more, up to --batch. info "
+             "--tokens auto: the most that fit in --memory, with up to --batch (128) samples."},
     {.name = "seed", .value = "S", .preset = "0", TAKEN_BY(take_seed), .commands = ANY | SUGGEST,
      .help = "Of initial weights, order of samples, and dropout."},
     {.name = "weights", .value = "F", .kind = VALUE_FILE, TEXT(weights),
@@ -409,9 +417,9 @@ static const ToolOption amprun_options[] = {
      .help = "Prints the CUDA kernels of each program. How they are launched at --batch on the GPU of --roofline (an "
              "H100), and which share a function."},
     {.name = "memory", .value = "BYTES", TAKEN_BY(take_memory), .commands = INFO,
-     .help = "With --batch auto: prints the largest batch whose session, params included, takes no more, what it "
-             "takes, and what the next one would. BYTES is a number, also with K, M, G, T (powers of 1000) or KiB, "
-             "MiB, GiB, TiB."},
+     .help = "With --batch auto or --tokens auto: prints the largest batch whose session, params included, takes no "
+             "more, what it takes, and what the next one would. BYTES is a number, also with K, M, G, T (powers of "
+             "1000) or KiB, MiB, GiB, TiB."},
     {.name = "against", .value = "MODEL.so", .kind = VALUE_FILE, TEXT(against), .commands = INFO,
      .help = "With --batch auto: the same of another model beside it, such as the one of --precision fp32, and the "
              "ratio of the batches."},
@@ -478,11 +486,17 @@ static const OptionRule amprun_rules[] = {
              "process, with accumulate in place of ranks"},
     {.commands = ALL & ~INFO, .of = "batch=auto",
      .says = "takes a number as --batch; amprun info --batch auto finds the largest that fits"},
-    {.of = "batch=auto", .needs = "memory",
+    {.commands = ALL & ~INFO, .of = "tokens=auto",
+     .says = "takes a number as --tokens; amprun info --tokens auto finds the most that fit"},
+    {.of = "batch=auto|tokens=auto", .needs = "memory",
      .says = "takes --batch auto and --memory BYTES together: the largest batch that fits"},
-    {.of = "memory", .needs = "batch=auto",
+    {.of = "memory", .needs = "batch=auto|tokens=auto",
      .says = "takes --batch auto and --memory BYTES together: the largest batch that fits"},
-    {.of = "against", .needs = "batch=auto"},
+    {.of = "batch=auto", .excludes = "tokens=auto", .says = "takes --batch auto or --tokens auto, not both"},
+    {.of = "tokens", .excludes = "timeline|kernels|roofline|ranks",
+     .says = "takes --tokens without --timeline, --kernels, --roofline and --ranks, which are of one size: --batch and "
+             "--length"},
+    {.of = "against", .needs = "batch=auto|tokens=auto"},
     {.of = "batch=auto", .excludes = "timeline|kernels|roofline",
      .says = "takes a number as --batch with --timeline, --kernels and --roofline"},
     {.of = "ranks", .excludes = "batch=auto|timeline|kernels|roofline",

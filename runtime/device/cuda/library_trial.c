@@ -94,7 +94,7 @@ static amp_status make_part(Trial *t, const amp_model_cuda_kernel *k, Part *out,
 }
 
 static amp_status make_memory(Trial *t, bool compares, amp_error *err) {
-    const amp_memory_plan_options o = {.capacity = t->run->sizes, .sizes_only = true, .align = 256};
+    const amp_memory_plan_options o = {.capacity.most = t->run->sizes, .sizes_only = true, .align = 256};
     const size_t bytes = list_bytes(t);
     AMP_TRY(amp_memory_plan_make(&t->plan, t->run->program, &o, t->p->allocator, err));
     t->memory = amp_alloc_zeroed(t->p->allocator, bytes);

@@ -199,6 +199,9 @@ typedef struct amp_session_options {
     const struct amp_cuda_options *cuda;       /* amp/cuda.h */
     const struct amp_inspect_options *inspect; /* amp/inspect.h */
     struct amp_comm *comm;                     /* amp/comm.h: the ranks to train with; NULL: alone */
+    /* n * t of a call at most, beside n and t at most: short texts make large batches, and memory is planned for this
+     * product.  0: capacity.n * capacity.t */
+    int64_t tokens;
 } amp_session_options;
 
 AMP_API AMP_MUST_USE amp_status amp_session_create(amp_model *model, amp_params *params,

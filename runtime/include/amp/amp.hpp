@@ -855,7 +855,7 @@ class Dataset {
                                amp_error *) noexcept {
             auto &self = *static_cast<Source *>(user);
             try {
-                *sizes = self.fill(index, arrays, Sizes(capacity.n));
+                *sizes = self.fill(index, arrays, Sizes(capacity.n, capacity.t));
                 return AMP_OK;
             } catch (...) {
                 self.thrown = std::current_exception();

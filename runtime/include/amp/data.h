@@ -13,7 +13,7 @@
  * Threads.   One at a time uses a dataset.  Its thread, which the first amp_dataset_next starts, calls fill and nothing
  *            else of the application's; it blocks all signals but faults, has 8 MiB of stack, and sleeps where there is
  *            nothing to fill.  With ahead = -1 there is none, and amp_dataset_next calls fill itself.
- * Memory.    (ahead + 1) * |capacity|, of the model's allocator, taken when the dataset is made.
+ * Memory.    (ahead + 1) batches of the largest size, of the model's allocator, taken when the dataset is made.
  * fork.      In a child process the first amp_dataset_next starts a thread anew, and fill is called again for the
  *            batches that had been filled but not given: what it reads from must bear that.  AMP_WRONG_STATE where
  *            the process was forked while another thread was in a call of the dataset.
@@ -33,8 +33,9 @@ typedef struct amp_dataset amp_dataset;
 
 /* Fills batch |index|: the first |sizes->n| samples of the arrays, one for each input of the model in order, which have
  * room for |capacity| in the dtype and shape of amp_model_input_at.  They are aligned to 64 bytes and hold what an
- * earlier batch left.  |*sizes| is |capacity| before: of a batch whose T is
- * smaller fill sets t, and the arrays have the shapes at it.  n = 0: the data end before this batch.
+ * earlier batch left.  |*sizes| is |capacity| before: of a batch whose T is smaller fill sets t, and the arrays have
+ * the shapes at it.  If the options limit |tokens|, fill sets sizes whose n * t is no more.  n = 0: the data end before
+ * this batch.
  * A failure is what amp_dataset_next answers: its status, and "batch INDEX: " with the text in |err| (never NULL).
  * Called for one batch at a time, in order, from |first| on; again from an earlier or later one after
  * amp_dataset_seek, and again for one that failed.  It must not call the dataset, throw or jump out. */
@@ -49,6 +50,7 @@ typedef struct amp_dataset_options {
     int64_t first;       /* the batch that amp_dataset_next gives first: where a checkpoint goes on, say */
     int32_t ahead;       /* batches that are filled before they are asked for, at most; 0: 2; -1: none, and no thread */
     const char *program; /* as in amp_session_options; "infer": the model's own inputs, without its train block's */
+    int64_t tokens;      /* n * t of a batch at most, as in amp_session_options; 0: capacity.n * capacity.t */
 } amp_dataset_options;
 
 AMP_API AMP_MUST_USE amp_status amp_dataset_create(amp_model *model, const amp_dataset_options *options,

@@ -266,7 +266,7 @@ int command_info(const Args *a) {
     Run r = {0};
     int64_t batch = a->batch ? a->batch : 1;
     if (a->kernels || a->roofline) return command_info_cuda(a);
-    if (a->batch_auto) return command_info_batch(a);
+    if (a->batch_auto || a->tokens_auto) return command_info_batch(a);
     if (a->timeline) return command_info_timeline(a);
     if (a->ranks) return command_info_ranks(a);
     int failed = run_plan(&r, a, batch);

@@ -54,7 +54,8 @@ enum { LARGEST_BATCH_LOOK = 256 };
 /* What is limited: a device's own memory where there is one, else all that the session and its params take. */
 uint64_t largest_batch_bytes(const amp_memory_info *memory);
 
-/* Of sessions with |options|, but for their capacity.  The errors of amp_session_plan. */
+/* Of sessions with |options|, but for their capacity.n; if |options->tokens| is -1, but for tokens, which |out| then
+ * has.  The errors of amp_session_plan. */
 amp_status largest_batch(amp_model *model, const amp_session_options *options, uint64_t limit, LargestBatch *out,
                          amp_error *err);
 

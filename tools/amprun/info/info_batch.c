@@ -39,9 +39,13 @@ static int refuse(const Args *a, const Side *s) {
 
 static int find(Side *s, const Args *a) {
     amp_error err = {0};
-    const amp_session_options options = run_options(a, 0, NULL);
+    const int64_t batch = a->batch ? a->batch : DEFAULT_BATCH;
+    amp_session_options options = run_options(a, a->tokens_auto ? batch : 0, NULL);
+    if (a->tokens_auto) options.tokens = -1;
     if (amp_model_load(s->file, NULL, &s->model, &err)) return report(&err);
     amp_model_get_info(s->model, &s->info);
+    if (a->tokens_auto && !s->info.length_unit)
+        return report_text("%s: --tokens auto: has no `size T`; --batch auto finds the largest batch", s->file);
     if (largest_batch(s->model, &options, a->memory, &s->found, &err)) return report(&err);
     return s->found.batch ? 0 : refuse(a, s);
 }
@@ -85,11 +89,12 @@ static int print_text(const Sides *x) {
     printf("memory       at most %" PRIu64 " bytes\n%-12s", x->args->memory, "");
     for (int i = 0; i < x->count; i++) printf(" %20c", 'a' + i);
     printf("\n");
-    print_row(x, "batch", batch_of);
+    print_row(x, x->args->tokens_auto ? "tokens" : "batch", batch_of);
     print_kinds(x);
-    print_row(x, "next batch", next_of);
+    print_row(x, x->args->tokens_auto ? "next tokens" : "next batch", next_of);
     print_row(x, "would take", next_total_of);
-    if (x->count == SIDES_MOST) printf("a / b        %.3f times the batch\n", ratio(x));
+    if (x->count == SIDES_MOST)
+        printf("a / b        %.3f times the %s\n", ratio(x), x->args->tokens_auto ? "tokens" : "batch");
     for (int i = 0; i < x->count; i++)
         if (is_open(&x->side[i].found))
             printf("%c: batches from %" PRId64 " to %" PRId64 " were not all tried; larger ones cannot fit\n", 'a' + i,
@@ -104,16 +109,16 @@ static void put_or_null(amp_json_writer *w, const char *key, uint64_t value) {
     else amp_json_put_null(w, key);
 }
 
-static void put_side(amp_json_writer *w, const Side *s) {
+static void put_side(amp_json_writer *w, const Side *s, bool tokens) {
     amp_json_begin_object(w, NULL);
     amp_json_put_string(w, "file", s->file);
     amp_json_put_string(w, "model", s->info.name);
     amp_json_put_string(w, "policy", s->info.policy);
     amp_json_put_string(w, "precision", s->info.precision);
     amp_json_put_int(w, "accumulate", s->info.accumulate);
-    amp_json_put_int(w, "batch", s->found.batch);
+    amp_json_put_int(w, tokens ? "tokens" : "batch", s->found.batch);
     memory_put(w, &s->found.memory);
-    put_or_null(w, "next_batch", next_of(s));
+    put_or_null(w, tokens ? "next_tokens" : "next_batch", next_of(s));
     put_or_null(w, "next_total", next_total_of(s));
     put_or_null(w, "no_batch_fits_above", (uint64_t)s->found.bound);
     amp_json_end_object(w);
@@ -125,7 +130,7 @@ static int print_json(const Sides *x) {
     amp_json_begin_object(&w, NULL);
     amp_json_put_int(&w, "limit", (int64_t)x->args->memory);
     amp_json_begin_array(&w, "models");
-    for (int i = 0; i < x->count; i++) put_side(&w, &x->side[i]);
+    for (int i = 0; i < x->count; i++) put_side(&w, &x->side[i], x->args->tokens_auto);
     amp_json_end_array(&w);
     if (x->count == SIDES_MOST) amp_json_put_double(&w, "ratio", ratio(x));
     return json_print(&w);

@@ -5,20 +5,23 @@
 
 #include "base/error.h"
 
-/* Batches are counted in units: multiples of what the model takes multiples of. */
+/* Batches, or tokens, are counted in units: multiples of what the model takes multiples of. */
 typedef struct Search {
     amp_model *model;
     amp_tables tables;
     amp_session_options options;
+    int64_t *size;      /* what is looked for, of |options| */
+    int64_t unit, most; /* of it; units at most */
     uint64_t limit;
     int64_t low, high; /* units: of a batch that fits, and of a larger one that does not */
     amp_memory_info at_low;
     uint64_t high_total; /* UINT64_MAX: it cannot be planned */
 } Search;
 
-static int64_t units_at_most(const Search *s) { return s->tables.batch_most / s->tables.batch_multiple; }
-
-static bool has_device_memory(const Search *s) { return s->options.device && !strcmp(s->options.device, "cuda"); }
+/* No plan takes less than is alive at once.  What that is is not known of calls of many sizes, and of device memory. */
+static bool has_bound(const Search *s) {
+    return !s->options.tokens && !(s->options.device && !strcmp(s->options.device, "cuda"));
+}
 
 uint64_t largest_batch_bytes(const amp_memory_info *m) { return m->device ? m->device : m->total; }
 
@@ -26,7 +29,7 @@ uint64_t largest_batch_bytes(const amp_memory_info *m) { return m->device ? m->d
 
 /* A total of UINT64_MAX: more than memory can address, or than the device has. */
 static amp_status plan(Search *s, int64_t units, amp_memory_info *out, amp_error *err) {
-    s->options.capacity.n = units * s->tables.batch_multiple;
+    *s->size = units * s->unit;
     const amp_status status = amp_session_plan(s->model, NULL, &s->options, out, err);
     const bool too_large = units > 1 && (status == AMP_INVALID_ARGUMENT || status == AMP_OUT_OF_MEMORY);
     if (too_large) *out = (amp_memory_info){.total = UINT64_MAX};
@@ -88,7 +91,7 @@ static amp_status can_fit(const Search *s, int64_t units, bool *out, amp_error *
 }
 
 static amp_status find_bound(const Search *s, int64_t *bound, amp_error *err) {
-    int64_t above = units_at_most(s) + 1;
+    int64_t above = s->most + 1;
     for (*bound = s->low; above - *bound > 1;) {
         const int64_t middle = *bound + (above - *bound) / 2;
         bool can;
@@ -109,7 +112,7 @@ static amp_status look_above(Search *s, int64_t bound, amp_error *err) {
 
 /* To the last one before the first that does not fit. */
 static amp_status step_up(Search *s, amp_error *err) {
-    for (bool fits = true; fits && s->low < units_at_most(s);) AMP_TRY(try_batch(s, s->low + 1, &fits, err));
+    for (bool fits = true; fits && s->low < s->most;) AMP_TRY(try_batch(s, s->low + 1, &fits, err));
     return AMP_OK;
 }
 
@@ -117,15 +120,26 @@ static amp_status step_up(Search *s, amp_error *err) {
 
 static amp_status search(Search *s, int64_t *bound, amp_error *err) {
     bool fits;
-    AMP_TRY(try_batch(s, units_at_most(s), &fits, err));
+    AMP_TRY(try_batch(s, s->most, &fits, err));
     *bound = fits ? s->low : 0;
     if (fits) return AMP_OK;
     AMP_TRY(narrow(s, err));
-    if (!has_device_memory(s)) {
+    if (has_bound(s)) {
         AMP_TRY(find_bound(s, bound, err));
         AMP_TRY(look_above(s, *bound, err));
     }
     return step_up(s, err);
+}
+
+static void choose_size(Search *s) {
+    amp_model_info info;
+    amp_model_get_info(s->model, &info);
+    const bool tokens = s->options.tokens < 0 && info.length_unit;
+    s->size = tokens ? &s->options.tokens : &s->options.capacity.n;
+    s->unit = tokens ? info.length_unit : s->tables.batch_multiple;
+    s->most = (tokens ? s->options.capacity.n * s->options.capacity.t : s->tables.batch_most) / s->unit;
+    if (s->options.tokens > 0 && s->most > s->options.tokens / info.length_unit)
+        s->most = s->options.tokens / info.length_unit;
 }
 
 amp_status largest_batch(amp_model *model, const amp_session_options *options, uint64_t limit, LargestBatch *out,
@@ -135,13 +149,14 @@ amp_status largest_batch(amp_model *model, const amp_session_options *options, u
     *out = (LargestBatch){0};
     AMP_TRY(amp_model_get_tables(model, NULL, &s.tables, err));
     if (!s.options.capacity.t) s.options.capacity.t = s.tables.length_most;
-    const int64_t unit = s.tables.batch_multiple;
+    choose_size(&s);
+    const int64_t unit = s.unit;
     AMP_TRY(plan(&s, 1, &s.at_low, err));
     out->memory = s.at_low;
     if (largest_batch_bytes(&s.at_low) > limit) return AMP_OK;
     AMP_TRY(search(&s, &bound, err));
     *out = (LargestBatch){.batch = s.low * unit, .memory = s.at_low, .bound = bound * unit};
-    if (s.low == units_at_most(&s)) return AMP_OK;
+    if (s.low == s.most) return AMP_OK;
     out->next = (s.low + 1) * unit;
     out->next_total = s.high_total == UINT64_MAX ? 0 : s.high_total;
     return AMP_OK;

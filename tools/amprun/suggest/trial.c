@@ -114,7 +114,8 @@ static int run_step(const Run *run, Feed *feed, int64_t step, const TrialVisitor
 }
 
 int trial_run(const Run *run, const TrialPlan *plan, uint64_t seed, const TrialVisitor *visitor, TrialResult *out) {
-    const FeedPlan feeding = {plan->data, &plan->batches, seed, {plan->batch, plan->length}, .step = 1, .own = 1};
+    const FeedPlan feeding = {plan->data,         &plan->batches, seed,    {plan->batch, plan->length},
+                              plan->args->tokens, .step = 1,      .own = 1};
     const int64_t tail = plan->steps - plan->steps / 4;
     Feed feed = {0};
     int64_t counted = 0;

@@ -56,6 +56,7 @@ int feed_open(Feed *f, amp_model *model, const FeedPlan *plan, int64_t first) {
         .fill = fill,
         .user = f,
         .capacity = plan->capacity,
+        .tokens = plan->tokens,
         .first = first,
         .ahead = ahead(plan),
     };

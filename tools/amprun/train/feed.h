@@ -10,7 +10,8 @@ typedef struct FeedPlan {
     const Dataset *data;
     const BatchList *batches; /* of an epoch */
     uint64_t seed;
-    amp_sizes capacity; /* of a batch */
+    amp_sizes capacity; /* of a batch; n * t at most, 0: any: */
+    int64_t tokens;
     /* Of the |step| batches in a row that a step of all ranks takes, this process takes |own|, from |first| on. */
     int64_t step, first, own;
 } FeedPlan;

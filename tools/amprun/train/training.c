@@ -180,6 +180,7 @@ int training_open(Training *t) {
     Args args = *t->args;
     if (take_position(t)) return 1;
     args.seed = t->position.seed;
+    args.tokens = t->tokens;
     if (run_open(&t->run, &args, t->batch, NULL)) return 1;
     t->per_step = t->run.info.accumulate * t->ranks->count;
     if (!t->run.info.can_train)
@@ -581,8 +582,8 @@ int training_run(Training *t, int64_t iteration) {
     const bool waits = t->args->trace || t->args->stats || t->args->profile;
     if (ahead_start(&t->ahead, &t->run, waits)) return 1;
     stopping_watch();
-    const FeedPlan plan = {
-        &t->train, &t->batches, t->position.seed, run_sizes(&t->run, t->batch), t->per_step, t->ranks->rank * k, k};
+    const FeedPlan plan = {&t->train, &t->batches, t->position.seed,   run_sizes(&t->run, t->batch),
+                           t->tokens, t->per_step, t->ranks->rank * k, k};
     int failed = enter(t, iteration * t->per_step);
     if (!failed) failed = feed_open(&t->feed, t->run.model, &plan, first);
     for (int64_t i = first; !failed && i < last; i++) {

@@ -189,6 +189,7 @@ _AMP = {
     "amp_session_get_averages": (_STATUS, _SESSION, _PARAMS, _ERR),
     "amp_session_set_moment": (_STATUS, _SESSION, c_char_p, c_void_p, c_size_t, _ERR),
     "amp_checkpoint_save": (_STATUS, _SESSION, c_char_p, c_char_p, _ERR),
+    "amp_checkpoint_copy": (_STATUS, _SESSION, _SESSION, _ERR),
     "amp_checkpoint_load": (_STATUS, _SESSION, c_char_p, c_char_p, c_size_t, _ERR),
     "amp_session_get_memory": (None, _SESSION, c_void_p),
     "amp_dataset_create": (_STATUS, _MODEL, POINTER(amp_dataset_options), POINTER(_DATASET), _ERR),
@@ -864,6 +865,11 @@ class Session(_Object):
         extra = ctypes.create_string_buffer(longest_extra + 1)
         _call(_amp.amp_checkpoint_load, self._handle, _path(path), extra, len(extra))
         return extra.value.decode()
+
+    @_locked
+    def copy_checkpoint(self, other):
+        """Goes on where `other` is, which may be of another model with the same parameters and optimizer."""
+        _call(_amp.amp_checkpoint_copy, self._handle, other._handle)
 
     def memory(self):
         """Bytes by kind."""

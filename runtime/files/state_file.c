@@ -43,7 +43,7 @@ static bool is_rate(const amp_model_state *s) {
 }
 
 /* A rate is in a checkpoint where it was set: so the rate of a text that was changed counts when training goes on. */
-static bool is_as_in_text(const amp_model_state *s, const void *memory) {
+bool amp_state_is_as_in_text(const amp_model_state *s, const void *memory) {
     return is_rate(s) && amp_load_element(memory, s->storage, 0) == amp_initial_scalar(s);
 }
 
@@ -107,6 +107,8 @@ void amp_state_list_free(amp_state_list *l) {
 }
 
 /* ---- checking ---------------------------------------------------------------------------------------------------- */
+
+enum { NAMED_DIFFERENCES = 3 };
 
 typedef struct Differences {
     int count;
@@ -181,6 +183,44 @@ amp_status amp_state_list_check(const amp_state_list *l, const amp_safetensors *
     if (d.count == 0) return AMP_OK;
     if (d.count == 1) return amp_fail(err, AMP_MISMATCH, "%s: %s", path, d.first);
     return amp_fail(err, AMP_MISMATCH, "%s: %s (and %d more)", path, d.first, d.count - 1);
+}
+
+static void describe_state(char out[AMP_TENSOR_TEXT], const amp_model_state *s) {
+    if (s) amp_tensor_describe(out, amp_dtype_name((amp_dtype)s->storage), s->dims, (int)s->rank);
+    else snprintf(out, AMP_TENSOR_TEXT, "none");
+}
+
+/* Of a name: the state of each of two models; NULL: it has none. */
+static void compare_states(const char *name, const amp_model_state *own, const amp_model_state *other, char *text,
+                           size_t room, int *count) {
+    char ours[AMP_TENSOR_TEXT], theirs[AMP_TENSOR_TEXT];
+    const amp_model_state *any = own ? own : other;
+    if (own && other && own->storage == other->storage && amp_state_has_dims(own, other->dims, (int32_t)other->rank))
+        return;
+    if (!(own && other) && (any->counter == AMP_COUNTER_SEED || is_rate(any))) return; /* as in files */
+    describe_state(ours, own);
+    describe_state(theirs, other);
+    const size_t at = strlen(text);
+    if ((*count)++ < NAMED_DIFFERENCES) snprintf(text + at, room - at, "; %s is %s, not %s", name, theirs, ours);
+}
+
+amp_status amp_state_lists_check(const amp_state_list *l, const amp_state_list *other, const char *what,
+                                 amp_error *err) {
+    char text[1024] = "", more[48] = "";
+    int count = 0;
+    for (int32_t i = 0, j = 0; i < l->count || j < other->count;) {
+        const int order = i == l->count       ? 1
+                          : j == other->count ? -1
+                                              : strcmp(l->entries[i].name, other->entries[j].name);
+        const char *name = order <= 0 ? l->entries[i].name : other->entries[j].name;
+        const amp_model_state *own = order <= 0 ? &l->model->states[l->entries[i++].state] : NULL;
+        const amp_model_state *theirs = order >= 0 ? &other->model->states[other->entries[j++].state] : NULL;
+        compare_states(name, own, theirs, text, sizeof text, &count);
+    }
+    if (count == 0) return AMP_OK;
+    if (count > NAMED_DIFFERENCES) snprintf(more, sizeof more, "; and %d more", count - NAMED_DIFFERENCES);
+    return amp_fail(err, AMP_MISMATCH, "%s of %s do not fit %s: %s%s", what, other->model->desc.name,
+                    l->model->desc.name, text + 2, more);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -292,7 +332,7 @@ amp_status amp_state_list_write(const amp_state_list *l, void *const *states, co
     int32_t count = 0;
     for (int32_t i = 0; !status && i < l->count; i++) {
         int32_t state = l->entries[i].state;
-        if (is_as_in_text(&l->model->states[state], states[state])) continue;
+        if (amp_state_is_as_in_text(&l->model->states[state], states[state])) continue;
         views[count] = amp_state_view(&l->model->states[state], l->entries[i].name);
         w.state_of[count++] = state;
     }

@@ -46,6 +46,8 @@ void amp_state_list_free(amp_state_list *list);
 static inline amp_dtype amp_state_file_dtype(const amp_model_state *state) {
     return amp_is_f8(state->storage) ? AMP_DT_U8 : (amp_dtype)state->storage;
 }
+/* A rate that was not set, which checkpoints leave out: it becomes the rate of the text that goes on. */
+bool amp_state_is_as_in_text(const amp_model_state *state, const void *memory);
 /* f32, f16, bf16 or of 8 bits: it is read by way of f32. */
 static inline bool amp_state_is_converted(const amp_model_state *state) {
     return amp_readable_dtype(state->storage) == AMP_DT_F32;
@@ -67,6 +69,9 @@ bool amp_state_is_of_training(const char *name);
  * AMP_MISMATCH. */
 amp_status amp_state_list_check(const amp_state_list *list, const amp_safetensors *file, const char *path,
                                 amp_error *err);
+/* The same of the tensors of another model, which are |what|: the first differences in words.  AMP_MISMATCH. */
+amp_status amp_state_lists_check(const amp_state_list *list, const amp_state_list *other, const char *what,
+                                 amp_error *err);
 /* Copies one tensor of a file into entry number |entry|, if its shape and dtype fit; else AMP_MISMATCH. */
 amp_status amp_state_list_take(const amp_state_list *list, int32_t entry, const amp_tensor_view *tensor,
                                void *const *states, amp_error *err);

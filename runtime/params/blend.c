@@ -107,6 +107,6 @@ amp_status amp_params_blend(amp_params *to, const amp_params *from, double t, am
     AMP_TRY(all_on_device(to, (amp_params *)from, (float)t, &done, err));
     if (!done) return all_on_host(to, from, (float)t, err);
     amp_params_changed_on_device(to);
-    atomic_store(&to->stale, true);
+    amp_params_make_stale(to);
     return AMP_OK;
 }

@@ -186,7 +186,7 @@ bool amp_params_set_on_host(const amp_params *p) { return atomic_load(&p->reside
 void amp_params_changed_on_host(amp_params *p) {
     atomic_store(&p->residency->host_outdated, false);
     atomic_store(&p->residency->device_outdated, true);
-    atomic_store(&p->stale, true);
+    amp_params_make_stale(p);
 }
 
 void amp_params_changed_on_device(amp_params *p) {
@@ -205,6 +205,7 @@ static void free_states(amp_params *p) {
         if (r->states[i]) r->memory->type->release(r->memory, r->states[i]);
     amp_free(&p->memory.allocator, r->states, list_bytes(r->model));
     amp_device_memory_release(r->memory);
+    amp_model_release(r->model);
     r->memory = NULL;
     r->states = NULL;
     r->model = NULL;
@@ -227,13 +228,13 @@ static amp_status allocate(amp_params *p, amp_error *err) {
 }
 
 /* In any case the host has the newest values afterwards, or nothing was moved. */
-static amp_status move(amp_params *p, amp_device_memory *memory, const amp_model *model, amp_error *err) {
+static amp_status move(amp_params *p, amp_device_memory *memory, amp_model *model, amp_error *err) {
     AMP_TRY(amp_params_reach_host(p, err));
     free_states(p);
     amp_params_changed_on_host(p);
     if (!memory) return AMP_OK;
     amp_device_memory_retain(p->residency->memory = memory);
-    p->residency->model = model;
+    amp_model_retain(p->residency->model = model);
     amp_status status = allocate(p, err);
     if (status) free_states(p);
     return status;
@@ -269,19 +270,20 @@ static amp_status refuse(const amp_params *p, const amp_device_memory *memory, a
                     amp_device_memory_name(memory));
 }
 
-static amp_status enter(amp_params *p, amp_params_user *user, amp_device_memory *memory, const amp_model *model,
+static amp_status enter(amp_params *p, amp_params_user *user, amp_device_memory *memory, amp_model *model,
                         amp_error *err) {
-    if (!amp_device_memory_same(p->residency->memory, memory)) {
-        if (p->residency->users) return refuse(p, memory, err);
+    const bool elsewhere = !amp_device_memory_same(p->residency->memory, memory);
+    if (elsewhere && p->residency->users) return refuse(p, memory, err);
+    if (elsewhere || (memory && !p->residency->users && p->residency->model != model))
         AMP_TRY(move(p, memory, model, err));
-    }
+    AMP_TRY(amp_params_take_form(p, user, model, err));
     user->next = p->residency->users;
     p->residency->users = user;
     user->entered = true;
     return AMP_OK;
 }
 
-amp_status amp_params_enter(amp_params *p, amp_params_user *user, amp_device_memory *memory, const amp_model *model,
+amp_status amp_params_enter(amp_params *p, amp_params_user *user, amp_device_memory *memory, amp_model *model,
                             amp_error *err) {
     pthread_mutex_lock(&p->refreshing);
     amp_status status = enter(p, user, memory, model, err);
@@ -295,5 +297,6 @@ void amp_params_leave(amp_params *p, amp_params_user *user) {
     amp_params_user **at = &p->residency->users;
     while (*at != user) at = &(*at)->next;
     *at = user->next;
+    amp_params_drop_form(p, user);
     pthread_mutex_unlock(&p->refreshing);
 }

@@ -22,25 +22,52 @@
  * sessions of the old home are alive.  The host's copies stay; they and the device's are made equal when either is
  * needed and the other is newer.  Values go by name through row-major f32: layouts may differ. */
 
+/* What sessions of one more model bind: the params' own memory of every parameter and buffer, and its own copies that
+ * are derived from them (low types, layouts), unless it derives the same ones. */
+typedef struct amp_params_form {
+    struct amp_params_form *next;
+    const amp_model *model; /* as the device runs it */
+    int32_t users;          /* it is freed with the last one */
+    void **states, **own;   /* by state of |model|; |own| NULL: it derives the same copies */
+    atomic_bool stale;      /* of |own| */
+} amp_params_form;
+
 typedef struct amp_params_user { /* a session that is alive: it works on the params where they live */
     struct amp_params_user *next;
+    amp_params_form *form; /* NULL: its model is the one whose states are there */
     bool entered, trains;
     int64_t capacity;
 } amp_params_user;
 
 typedef struct amp_params_residency {
     amp_device_memory *memory; /* NULL: the host's */
-    const amp_model *model;    /* whose states are there; lives as long as the params' model */
+    amp_model *model;          /* whose states are there */
     void **states;             /* by state of |model|: PARAM, BUFFER and DERIVED */
     uint64_t bytes;
     atomic_bool host_outdated, device_outdated;
     amp_params_user *users;
+    amp_params_form *forms;
 } amp_params_residency;
 
-/* A session that runs |model| on |memory| begins.  AMP_WRONG_STATE: another home has sessions. */
-amp_status amp_params_enter(amp_params *params, amp_params_user *user, amp_device_memory *memory,
-                            const amp_model *model, amp_error *err);
+/* A session that runs |model| on |memory| begins.  AMP_WRONG_STATE: another home has sessions.  AMP_UNSUPPORTED: the
+ * model stores a parameter in another layout than they have it. */
+amp_status amp_params_enter(amp_params *params, amp_params_user *user, amp_device_memory *memory, amp_model *model,
+                            amp_error *err);
 void amp_params_leave(amp_params *params, amp_params_user *user);
+
+/* The parameters and buffers of |model| are theirs, by name, shape and type; AMP_MISMATCH says what differs. */
+amp_status amp_params_check_model(const amp_params *params, const amp_model *model, amp_error *err);
+/* By state of the user's model, where they live: PARAM, BUFFER and DERIVED. */
+void **amp_params_states(const amp_params *params, const amp_params_user *user);
+/* The derived states that the user reads are to be made again. */
+atomic_bool *amp_params_stale(amp_params *params, const amp_params_user *user);
+void amp_params_make_stale(amp_params *params); /* everyone's */
+/* The user has written masters, and its derived states with them. */
+void amp_params_written_by(amp_params *params, const amp_params_user *user);
+
+/* forms.c; the lock |refreshing| is held. */
+amp_status amp_params_take_form(amp_params *params, amp_params_user *user, amp_model *model, amp_error *err);
+void amp_params_drop_form(amp_params *params, amp_params_user *user);
 amp_status amp_params_make_residency(amp_params *params, amp_error *err); /* on the host */
 void amp_params_free_residency(amp_params *params);
 

@@ -122,8 +122,11 @@ static void bind_masters(amp_ranks *r) {
     }
 }
 
-/* Another session on the params knows masters where they are. */
-static bool is_alone(const amp_ranks *r) { return !r->session.params->residency->users->next; }
+/* Another session on the params, or what sessions of another model bind, knows masters where they are. */
+static bool is_alone(const amp_ranks *r) {
+    const amp_params_residency *where = r->session.params->residency;
+    return !where->users->next && !where->forms;
+}
 
 amp_status amp_ranks_share_masters(amp_ranks *r, amp_error *err) {
     if (!r->shares || !is_alone(r)) return AMP_OK;

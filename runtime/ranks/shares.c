@@ -157,7 +157,7 @@ amp_status amp_ranks_gather_weights(amp_ranks *r, amp_error *err) {
         return AMP_OK;
     }
     r->are_current = true;
-    atomic_store(&r->session.params->stale, true); /* the newest ones are on the device */
+    amp_params_make_stale(r->session.params); /* the newest ones are on the device */
     return r->session.device->type->device_memory->wrote_params(r->session.device, r->session.params->residency->memory,
                                                                 err);
 }

@@ -106,7 +106,7 @@ static amp_status take_on_device(const amp_session *s, amp_params *to, bool *don
     amp_free(&s->model->allocator, list, bytes);
     if (!*done) return status;
     amp_params_changed_on_device(to);
-    atomic_store(&to->stale, true);
+    amp_params_make_stale(to);
     return AMP_OK;
 }
 

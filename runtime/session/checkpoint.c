@@ -168,7 +168,7 @@ static amp_status load_file(amp_session *s, const amp_state_list *list, const am
     /* From here on nothing can fail but memory for copies, before anything changed, and the device itself; of ranks
      * with shares also the file, which is not in memory. */
     AMP_TRY(load_states(s, list, file, err));
-    atomic_store(&s->params->stale, true);
+    amp_params_make_stale(s->params);
     s->step.micro = 0;
     amp_session_is_whole(s);
     const char *text = amp_safetensors_metadata(file, EXTRA_KEY);

@@ -309,8 +309,10 @@ amp_status amp_session_count(const amp_session *session, const char *name, const
 
 /* ---- published_session.c ---------------------------------------------------------------------------------------- */
 
-/* A session that reads versions can be made: AMP_WRONG_STATE before the first, AMP_UNSUPPORTED on such a device. */
-amp_status amp_session_check_published(const amp_params *params, const amp_device_type *type, amp_error *err);
+/* A session of |model| that reads versions can be made: AMP_WRONG_STATE before the first; AMP_UNSUPPORTED on such a
+ * device, and if they lack what the model reads. */
+amp_status amp_session_check_published(const amp_params *params, const amp_model *model, const amp_device_type *type,
+                                       amp_error *err);
 /* Binds the newest version. */
 void amp_session_read_newest(amp_session *session);
 

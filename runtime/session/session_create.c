@@ -29,7 +29,7 @@ static uint64_t held_bytes(const amp_session *s) {
 static uint64_t bytes_of_role(const amp_session *s, uint32_t role) {
     uint64_t bytes = 0;
     for (int32_t i = 0; i < s->model->state_count; i++)
-        if (s->model->states[i].role == role && (!s->published || s->version->tensors[i]))
+        if (s->model->states[i].role == role && (!s->published || s->states.bound[i]))
             bytes += amp_ranks_share_master(s->ranks, i) ? amp_master_bytes(s->ranks->shares[i])
                                                          : amp_state_bytes(&s->model->states[i]);
     return bytes;
@@ -160,7 +160,9 @@ static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
     if (!s->states.bound) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", m->desc.name);
     s->states.host = s->states.held;
     for (int32_t i = 0; i < m->state_count; i++)
-        s->states.bound[i] = s->states.held[i] ? s->states.held[i] : s->published ? NULL : s->params->states[i];
+        s->states.bound[i] = s->states.held[i] ? s->states.held[i]
+                             : s->published    ? NULL
+                                               : amp_params_states(s->params, &s->params_user)[i];
     if (s->published) amp_session_read_newest(s);
     int64_t *seed_state = amp_session_seed(s);
     if (seed_state) *seed_state = (int64_t)seed;
@@ -407,10 +409,8 @@ static amp_status read_request(amp_model *model, const amp_session_options *opti
 }
 
 static amp_status check_params(const Request *r, const amp_model *model, const amp_params *params, amp_error *err) {
-    if (params->model != model)
-        return amp_fail(err, AMP_MISMATCH, "the params were made for another model (%s, not %s)",
-                        params->model->desc.name, model->desc.name);
-    if (r->o.published) return amp_session_check_published(params, r->type, err);
+    AMP_TRY(amp_params_check_model(params, model, err));
+    if (r->o.published) return amp_session_check_published(params, model, r->type, err);
     if (params->lent)
         return amp_fail(err, AMP_WRONG_STATE,
                         "%s: a session has shares of the masters (zero1); create this one before it, or with published "

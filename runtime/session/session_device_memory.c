@@ -257,7 +257,7 @@ static amp_status bind_all(amp_session *s, const size_t *scalar_at, amp_error *e
         char *base = is_of_header(&s->model->states[i]) ? header : s->readback->block;
         s->states.bound[i] = scalar_at[i] != AMP_NO_SCALAR ? base + scalar_at[i]
                              : s->states.held[i]           ? s->states.held[i]
-                                                           : s->params->residency->states[i];
+                                                           : amp_params_states(s->params, &s->params_user)[i];
     }
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) bind_scalars(s, &s->programs[i]);
     return AMP_OK;

@@ -112,6 +112,7 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
         run.watcher_waits = s->observer.kernel && !s->observer.does_not_wait;
     }
     if (s->device->type->device_memory && writes_params(s, b)) amp_params_changed_on_device(s->params);
+    if (writes_params(s, b)) amp_params_written_by(s->params, &s->params_user);
     bool began = true;
     run.began = &began;
     const amp_status status = s->device->type->run(s->device, &run, err);
@@ -121,12 +122,13 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
 
 amp_status amp_session_refresh(amp_session *s, amp_error *err) {
     amp_params *p = s->params;
-    if (!s->device->type->computes || !atomic_load(&p->stale)) return AMP_OK;
+    atomic_bool *stale = amp_params_stale(p, &s->params_user);
+    if (!s->device->type->computes || !atomic_load(stale)) return AMP_OK;
     pthread_mutex_lock(&p->refreshing);
     amp_status status = s->ranks ? amp_ranks_take_params(s->ranks, err) : amp_params_reach_device(p, err);
-    if (!status && s->programs[AMP_RUN_REFRESH].program && atomic_load(&p->stale))
+    if (!status && s->programs[AMP_RUN_REFRESH].program && atomic_load(stale))
         status = amp_session_run_bound(s, &s->programs[AMP_RUN_REFRESH], amp_model_least_sizes(s->model), err);
-    if (!status) atomic_store(&p->stale, false);
+    if (!status) atomic_store(stale, false);
     pthread_mutex_unlock(&p->refreshing);
     return status;
 }

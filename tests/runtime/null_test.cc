@@ -190,6 +190,8 @@ const Row kRefused[] = {
     CALL(amp_dataset_seek, "dataset", nullptr, 0, &f.e),
     CALL(amp_checkpoint_save, "session", nullptr, "x.st", nullptr, &f.e),
     CALL(amp_checkpoint_save, "path", f.session, nullptr, nullptr, &f.e),
+    CALL(amp_checkpoint_copy, "session", nullptr, f.session, &f.e),
+    CALL(amp_checkpoint_copy, "session", f.session, nullptr, &f.e),
     CALL(amp_checkpoint_load, "session", nullptr, "x.st", nullptr, 0, &f.e),
     CALL(amp_checkpoint_load, "path", f.session, nullptr, nullptr, 0, &f.e),
 };

@@ -33,8 +33,20 @@ TEST(Session, RefusesBadOptions) {
         EXPECT_EQ(s, nullptr);
         ExpectMessage(tiny.err, c.message);
     }
-    Tiny other(TinyOptions(8));
-    EXPECT_EQ(amp_session_create(tiny.model, other.params, nullptr, &s, &tiny.err), AMP_MISMATCH);
+}
+
+// tests/e2e/shared_params_test.cc has models that differ.
+TEST(Session, TakesParamsOfTheSameModelLoadedAgain) {
+    Tiny tiny(TinyOptions(8)), other(TinyOptions(8));
+    TinyBatch batch(8);
+    const amp::SessionOptions o = TinyOptions(8);
+    amp_session *s = nullptr;
+    ASSERT_EQ(amp_session_create(tiny.model, other.params, &o, &s, &tiny.err), AMP_OK) << tiny.err.message;
+    ASSERT_EQ(amp_step(s, batch.inputs, {8, 0}, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+    EXPECT_NE(other.Weight(), tiny.Weight());
+    ASSERT_EQ(amp_step(tiny.session, batch.inputs, {8, 0}, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+    EXPECT_EQ(other.Weight(), tiny.Weight());
+    amp_session_release(s);
 }
 
 TEST(Session, AnOlderCallersOptionsAreShorter) {

@@ -25,8 +25,9 @@
  * serve.h (versions of weights), data.h (batches filled ahead), inspect.h (decisions, values, memory), cpu.h, cuda.h,
  * comm.h (ranks).
  *
- * Objects.   A model is immutable.  Params hold the f32 master weights and are shared by sessions.  A session holds
- *            memory for |capacity| samples and, for training, moments, counters and the loss scaler.
+ * Objects.   A model is immutable.  Params hold the f32 master weights and are shared by sessions, of several models
+ *            if these have the same parameters.  A session holds memory for |capacity| samples and, for training,
+ *            moments, counters and the loss scaler.
  * Lifetime.  *_create and *_load give one reference; *_retain adds one; *_release drops one (NULL is a no-op).  A
  *            session keeps its params and model alive, params keep their model: release objects in any order.
  * Names.     X_get_Y copies into |*out|; X_Y_at describes item |index|, from 0; X_Y_name is its name, or NULL past the
@@ -204,6 +205,10 @@ typedef struct amp_session_options {
     int64_t tokens;
 } amp_session_options;
 
+/* |params| may be of another model with the same parameters and buffers, by name, shape and type: the same text with
+ * another `const` or policy, or without its train block.  Sessions of all of them read and train the same masters; low
+ * copies are there once for each model that derives others.  AMP_MISMATCH says what differs; AMP_UNSUPPORTED: the model
+ * stores a parameter in another layout, which happens if its optimizer updates rows (lamb, lazy). */
 AMP_API AMP_MUST_USE amp_status amp_session_create(amp_model *model, amp_params *params,
                                                    const amp_session_options *options, amp_session **out,
                                                    amp_error *err);
@@ -255,6 +260,12 @@ AMP_API AMP_MUST_USE amp_status amp_checkpoint_save(const amp_session *session, 
                                                     amp_error *err);
 AMP_API AMP_MUST_USE amp_status amp_checkpoint_load(amp_session *session, const char *path, char *extra,
                                                     size_t extra_size, amp_error *err);
+/* The same without a file: |to| goes on where |from| is, bit for bit, with weights, moments, counters and loss scale.
+ * Their models may be two with the same parameters and the same optimizer, such as one text compiled for two lengths;
+ * AMP_MISMATCH says what differs.  Weights are copied unless both have the same params.  Each session keeps memory of
+ * its own for moments.  AMP_WRONG_STATE: |from| is between the micro-batches of a step; of |to| those that were run are
+ * dropped.  After an error of a device |to| may have some of them.  Of ranks with shares all call it. */
+AMP_API AMP_MUST_USE amp_status amp_checkpoint_copy(amp_session *to, const amp_session *from, amp_error *err);
 
 #ifdef __cplusplus
 }

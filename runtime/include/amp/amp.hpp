@@ -730,6 +730,11 @@ class Session {
         extra.resize(std::strlen(extra.c_str()));
         return extra;
     }
+    /* Goes on where |from| is, which may be of another model with the same parameters and optimizer. */
+    void copy_checkpoint(const Session &from) {
+        detail::Call call;
+        call.check(amp_checkpoint_copy(get(), from.get(), call.error()));
+    }
 
     Memory memory() const noexcept {
         Memory out;

@@ -26,7 +26,8 @@ const char *cuda_reduced(const CudaKernel *ck, const Sink *s, const char *sum) {
     if (!loop_keeps_lost(w, s)) return sum;
     if (s->op->code == OP_reduce_sum) return arena_printf(w->arena, "sum_kept(%s)", sum);
     const char *count = !is_by_column(ck) ? "COLS" : "rows";
-    if (w->segment.mul) count = arena_printf(w->arena, "%lld", (long long)w->segment.mul);
+    if (dim_varies(w->segment)) count = "segment";
+    else if (w->segment.mul) count = arena_printf(w->arena, "%lld", (long long)w->segment.mul);
     return arena_printf(w->arena, "mean_kept(%s, (float)%s)", sum, count);
 }
 

@@ -37,6 +37,7 @@ static bool is_next(const Sharing *s, const Launch *l, int next) {
     if (l->count == MOST_PASSES || k->kind != KERNEL_COLUMN || k->segment.mul || k->pred.id != first->pred.id)
         return false;
     if (!dim_equal(a->rows, b->rows) || !dim_equal(a->cols, b->cols) || a->vector != b->vector) return false;
+    if (dim_varies(a->cols)) return false;  /* there is a ticket for each block of columns */
     for (int i = l->first; i < next; i++) { /* other blocks may still read what it would write */
         const Kernel *before = f->kernels.data[i];
         if (ir_touches(f, k, before, false) || (i > l->first && ir_touches(f, before, k, false))) return false;

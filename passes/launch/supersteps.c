@@ -37,10 +37,10 @@ typedef struct Joining {
 
 /* ---- what a block makes of a kernel ------------------------------------------------------------------------------ */
 
-/* Blocks along an axis, where n does not decide; else 0. */
+/* Blocks along an axis, if neither n nor T decides; else 0. */
 static int64_t constant_blocks(const BlockGrid *g, int axis) {
     if (!g->per[axis]) return 1;
-    return g->extent[axis].n ? 0 : (g->extent[axis].mul + g->per[axis] - 1) / g->per[axis];
+    return dim_varies(g->extent[axis]) ? 0 : (g->extent[axis].mul + g->per[axis] - 1) / g->per[axis];
 }
 
 static bool is_one_block(const BlockGrid *g) {
@@ -50,7 +50,8 @@ static bool is_one_block(const BlockGrid *g) {
 /* Whether blocks along the first axis make a band of |rows|, and none has rows of two bands. */
 static bool has_bands(const BlockGrid *g, Dim rows) {
     const Dim e = g->extent[0];
-    if (!rows.n || !e.n || e.div != rows.div || e.mul % rows.mul || constant_blocks(g, 2) != 1) return false;
+    if (!dim_varies(rows) || e.n != rows.n || e.t != rows.t || e.div != rows.div || e.mul % rows.mul) return false;
+    if (!constant_blocks(g, 1) || constant_blocks(g, 2) != 1) return false;
     return e.mul / rows.mul * LAUNCH_ROWS % g->per[0] == 0;
 }
 
@@ -66,7 +67,7 @@ static bool find_rows(const Func *f, const Kernel *k, Dim *rows) {
         *rows = own;
         found = true;
     }
-    return found && rows->n;
+    return found && dim_varies(*rows);
 }
 
 static bool is_operand_a(const Op *o, int n) { return o->code == OP_contract && n == 0 && !ir_attr(o, "ta")->b; }

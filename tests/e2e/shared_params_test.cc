@@ -52,6 +52,7 @@ struct On { // a session of a model on params, which it keeps alive
         amp_session_options o = {};
         o.struct_size = sizeof o, o.capacity = {3, 0}, o.threads = 1, o.seed = 5, o.program = program;
         o.published = published, o.device = e2e::device();
+        if (e2e::device()) setenv("AMPC_CACHE_DIR", e2e::temp_path("kernels").c_str(), 0);
         status = amp_session_create(model, params, &o, &session, &err);
     }
     ~On() { amp_session_release(session); }

@@ -38,7 +38,8 @@ static const char *code_of(const Walk *w, const CudaBody *body) {
     const bool flat = body->facts.batch == BATCH_IN_TURN;
     Text t;
     text_init(&t, w->arena);
-    text_printf(&t, "%d %lld %d %d", w->k->kind, (long long)w->segment.mul, w->k->pred.id != 0, body->shares);
+    text_printf(&t, "%d %lld %d %d %d %d", w->k->kind, (long long)w->segment.mul, w->segment.n, w->segment.t,
+                w->k->pred.id != 0, body->shares);
     for (int i = 0; i < w->operands.len; i++) put_operand(&t, w, i);
     for (int i = 0; i < w->k->count; i++) put_op(&t, w, walk_op(w, i), flat);
     return text_str(&t);

@@ -116,7 +116,9 @@ const char block[] = R"(  input %x : f32[N, COLS, 24]
   %f = cast(%a) : f32[N, COLS, 40]
   %dw = matmul(%h, %a; ta = true) : f16[N, 24, 40]
   %dws = sum(%dw; dims = (0)) : f16[24, 40]
+  %pooled = mean(%f; dims = (1)) : f32[N, 40]
   result a = %a
+  result pooled = %pooled
   result dws = %dws
 )";
 

@@ -25,7 +25,7 @@ enum {
     AT_FREE_VALUE = 96,
     AT_FREE_OPTIONS = 100
 };
-enum { TABLE_VERSION = 11, WARNINGS = 2, ALL_OPTIMISATIONS = 99, PLAIN_ALLOCATOR = 0, ANY_MEMORY = 0, F32 = 1 };
+enum { TABLE_VERSION = 11, WARNINGS = 2, ALL_OPTIMISATIONS = 99, PLAIN_ALLOCATOR = 0, ANY_MEMORY = 0 };
 
 /* Every function but those that free returns an error, or NULL. */
 typedef void *Error;
@@ -44,7 +44,9 @@ struct Ort {
 
 struct OrtCaller {
     Ort *ort;
-    void *x, *y;
+    void *x[ORT_MOST_INPUTS], *y;
+    const char *names[ORT_MOST_INPUTS], *y_name;
+    size_t count;
 };
 
 static void free_with(const Ort *o, int place, void *object) {
@@ -105,34 +107,44 @@ void ort_close(Ort *o) {
 
 const char *ort_version(const Ort *o) { return o->library->version(); }
 
-OrtCaller *ort_caller(Ort *o, float *x, int64_t inputs, float *y, int64_t outputs, int64_t n) {
+static int wrap(const Ort *o, const OrtTensor *t, void **out) {
     typedef Error WrapTensor(const void *memory, void *data, size_t bytes, const int64_t *shape, size_t rank, int type,
                              void **out);
-    WrapTensor *wrap = (WrapTensor *)o->at[AT_WRAP_TENSOR];
-    const int64_t in[] = {n, inputs}, out[] = {n, outputs};
-    OrtCaller *c = calloc(1, sizeof *c);
+    const size_t bytes = (size_t)(t->dims[0] * t->dims[1]) * sizeof(float);
+    return failed(o, ((WrapTensor *)o->at[AT_WRAP_TENSOR])(o->memory, t->data, bytes, t->dims, 2, t->type, out));
+}
+
+OrtCaller *ort_caller_of(Ort *o, const OrtTensor *inputs, size_t count, const OrtTensor *output) {
+    OrtCaller *c = count <= ORT_MOST_INPUTS ? calloc(1, sizeof *c) : NULL;
     if (!c) return NULL;
-    c->ort = o;
-    if (!failed(o, wrap(o->memory, x, (size_t)(n * inputs) * sizeof *x, in, 2, F32, &c->x)) &&
-        !failed(o, wrap(o->memory, y, (size_t)(n * outputs) * sizeof *y, out, 2, F32, &c->y)))
-        return c;
+    *c = (OrtCaller){.ort = o, .count = count, .y_name = output->name};
+    int error = wrap(o, output, &c->y);
+    for (size_t i = 0; i < count && !error; i++) {
+        c->names[i] = inputs[i].name;
+        error = wrap(o, &inputs[i], &c->x[i]);
+    }
+    if (!error) return c;
     ort_caller_free(c);
     return NULL;
+}
+
+OrtCaller *ort_caller(Ort *o, float *x, int64_t inputs, float *y, int64_t outputs, int64_t n) {
+    const OrtTensor in = {"x", x, ORT_F32, {n, inputs}}, out = {"logits", y, ORT_F32, {n, outputs}};
+    return ort_caller_of(o, &in, 1, &out);
 }
 
 int ort_run(OrtCaller *c) {
     typedef Error Run(void *model, const void *options, const char *const *input_names, const void *const *inputs,
                       size_t input_count, const char *const *output_names, size_t output_count, void **outputs);
-    static const char *const input_names[] = {"x"}, *const output_names[] = {"logits"};
-    const void *inputs[] = {c->x};
     void *outputs[] = {c->y};
     Run *run = (Run *)c->ort->at[AT_RUN];
-    return failed(c->ort, run(c->ort->model, NULL, input_names, inputs, 1, output_names, 1, outputs));
+    return failed(c->ort,
+                  run(c->ort->model, NULL, c->names, (const void *const *)c->x, c->count, &c->y_name, 1, outputs));
 }
 
 void ort_caller_free(OrtCaller *c) {
     if (!c) return;
-    free_with(c->ort, AT_FREE_VALUE, c->x);
+    for (size_t i = 0; i < c->count; i++) free_with(c->ort, AT_FREE_VALUE, c->x[i]);
     free_with(c->ort, AT_FREE_VALUE, c->y);
     free(c);
 }

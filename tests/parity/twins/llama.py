@@ -58,13 +58,13 @@ class Llama(nn.Module):
                                     "layers": nn.ModuleList(Layer(C, H, G, HIDDEN) for _ in range(L)),
                                     "norm": nn.RMSNorm(C, 1e-6)})
         nn.init.normal_(self.model["embed_tokens"].weight, std=0.02)
-        self.of_tables = T, C // H, THETA
+        self.of_tables = C // H, THETA
         if not TIED:
             self.lm_head = projection(C, V)
 
     def results(self, tokens):
         table = self.model["embed_tokens"].weight
-        cosines, sines = tables(*self.of_tables, table)
+        cosines, sines = tables(tokens.shape[1], *self.of_tables, table)
         x = self.model["embed_tokens"](tokens)
         for layer in self.model["layers"]:
             x = layer(x, cosines, sines)

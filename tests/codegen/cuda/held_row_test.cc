@@ -59,7 +59,10 @@ const char with_pitch[] = R"(  input %a : f16[N, 8]
 
 class HeldRow : public Planted {
   protected:
-    void SetUp() override { CudaRunTest::SetUp(); }
+    void SetUp() override {
+        CudaRunTest::SetUp();
+        quick_ = false; // rows are long
+    }
 
     // The kernel that holds its rows.
     const CudaKernelEntry *Held(const CudaModule *cuda) {

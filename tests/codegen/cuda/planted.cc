@@ -34,7 +34,7 @@ std::unique_ptr<LoadedPtx> Planted::Compile(const std::string &source) {
     job.source = source.c_str();
     job.name = "planted.cu";
     job.arch = arch_;
-    CompileQuickly(nvrtc_, &job);
+    if (quick_) CompileQuickly(nvrtc_, &job);
     amp_nvrtc_result result = {};
     amp_error err = {};
     if (amp_nvrtc_compile(nvrtc_, &job, &result, &err)) {

@@ -1,7 +1,7 @@
 /* report.h: a report as one HTML file: a page, with what other calls tell as JSON inside of it.
  *   page/report.html   the page; {{css}}, {{js}}, {{title}}, {{command}} and {{data}} are put in
  *   page/report.css    its looks
- *   page/inflate.js ... main.js  its program, in the order of the build files; autocast.js: the program for ampc autocast
+ *   page/inflate.js ... main.js  its program, in the order of the build files; autocast.js: for ampc autocast
  *   report.c           puts it together
  * The page is made of the JSON alone: what it shows is what --json has. */
 #ifndef AMP_COMPILER_REPORT_REPORT_H

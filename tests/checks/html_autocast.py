@@ -25,7 +25,8 @@ def main(page, told, shot):
     def all_of(selector):
         return browser.find_elements(By.CSS_SELECTOR, selector)
 
-    views = {"reasons": "groups", "nodes": "decisions", "casts": "cast_values", "weights": "weights", "ranges": "ranges"}
+    views = {"reasons": "groups", "nodes": "decisions", "casts": "cast_values", "weights": "weights",
+             "ranges": "ranges"}
     for view, rows in views.items():
         all_of(f"#tab-{view}")[0].click()
         shown = len(all_of(f"#view-{view} tbody tr"))

@@ -23,7 +23,8 @@ inline std::vector<std::string> words_of(const std::string &text, char separator
 
 class GraphOf {
   public:
-    GraphOf(Arena *arena, const char *name) : arena(arena), g(arena_new(arena, OnnxGraph)) { g->name = name; }
+    GraphOf(Arena *arena, const char *name) : GraphOf(arena, name, arena_new(arena, OnnxGraph)) {}
+    GraphOf(Arena *arena, const char *name, OnnxGraph *graph) : arena(arena), g(graph) { g->name = name; }
 
     // A shape is "2,N,?"; "" is a scalar's, and nullptr says that nothing is known.
     GraphOf &input(const char *name, int dtype, const char *shape = nullptr) {
@@ -117,10 +118,11 @@ class GraphOf {
         return *this;
     }
     OnnxTensor zeros(const char *name, int dtype, const std::vector<int64_t> &dims) {
-        size_t count = 16;
+        size_t count = 1;
         for (int64_t dim : dims) count *= static_cast<size_t>(dim);
+        const size_t bytes = count < 4096 ? count * 16 : 0; // large ones are never read
         return onnx_tensor_of(arena, name, dtype, dims.data(), static_cast<int>(dims.size()),
-                              arena_alloc(arena, count + 1));
+                              arena_alloc(arena, bytes + 1));
     }
     OnnxTensor tensor(const char *name, const std::vector<int64_t> &values, bool scalar) {
         auto *copy = arena_array(arena, int64_t, values.size() + 1);

@@ -31,7 +31,8 @@ from ctypes import c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size
 import numpy as np
 
 __all__ = ["Compiled", "CompileError", "Dataset", "Error", "Evaluation", "Model", "Params", "Session", "StepReport",
-           "Tensor", "WeightsReport", "compile", "explain", "compare", "version"]
+           "Tensor", "WeightsReport", "compile", "explain", "compare", "autocast", "compare_onnx",
+           "version"]
 
 # ---- the headers of C ------------------------------------------------------------------------------------------------
 # tests/checks/python.sh compares sizes and offsets with amp/base.h, amp/amp.h and amp/compile.h.
@@ -204,6 +205,7 @@ _AMPC = {
                     POINTER(_RESULT), _ERR),
     "amp_explain": (_STATUS, POINTER(amp_compile_options), POINTER(amp_explain_options), POINTER(_RESULT), _ERR),
     "amp_onnx_autocast": (_STATUS, c_char_p, POINTER(amp_onnx_options), c_void_p, POINTER(_RESULT), _ERR),
+    "amp_onnx_compare": (_STATUS, c_char_p, c_char_p, POINTER(amp_onnx_options), POINTER(_RESULT), _ERR),
     "amp_compile_result_data": (c_void_p, _RESULT, POINTER(c_size_t)),
     "amp_compile_result_release": (None, _RESULT),
 }
@@ -1072,4 +1074,14 @@ def autocast(model, output=None, *, keep=(), assume=None, **options):
                             assume_count=len(types) - 1, diagnostic=collect, **options)
         settings.keep, settings.assume = kept, types
         return _ampc.amp_onnx_autocast(_path(model), byref(settings), None, result, error)
+    return _json.loads(_gather(call)[0])
+
+
+def compare_onnx(before, after, *, assume=None):
+    """What differs between two ONNX models: what `ampc diff BEFORE.onnx AFTER.onnx --json` says, as a dict."""
+    types = _rules(assume=[f"{name}={kind}" for name, kind in (assume or {}).items()])["assume"]
+    def call(collect, result, error):
+        settings = _options(amp_onnx_options, json=1, assume_count=len(types) - 1, diagnostic=collect)
+        settings.assume = types
+        return _ampc.amp_onnx_compare(_path(before), _path(after), byref(settings), result, error)
     return _json.loads(_gather(call)[0])

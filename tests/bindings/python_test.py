@@ -337,6 +337,10 @@ class Use(Rings):
         told = ampc.autocast(model, out, keep_io=True, policy="torch-fp16")
         self.assertEqual((told["nodes"], told["lowered"], told["casts"]), (4, 3, 2))
         self.assertIn(b"ampc.because", out.read_bytes())
+        compared = ampc.compare_onnx(model, out)
+        self.assertEqual([node["op_type"] for node in compared["changed"]], ["MatMul", "Add", "Relu"])
+        self.assertTrue(ampc.compare_onnx(out, out)["same"])
+        self.refused(ampc.CompileError, "nosuch.onnx", ampc.compare_onnx, out, "nosuch.onnx")
         self.assertEqual(ampc.autocast(model, keep=["Relu"])["lowered"], 2)
         with self.assertRaisesRegex(ampc.CompileError, "none of 4 nodes was lowered"):
             ampc.autocast(model, keep=["*"])
@@ -346,6 +350,7 @@ class Use(Rings):
             ampc.autocast(model, keep="Relu")
         subprocess.run([*write, "--domain", "com.example"], check=True)
         self.assertEqual(ampc.autocast(model, assume={"v": "float32"})["lowered"], 2)
+        self.assertTrue(ampc.compare_onnx(model, model, assume={"v": "float32"})["same"])
 
     def test_compiling_and_explaining(self):
         other = ampc.compile(text=MODEL, defines={"HIDDEN": 5}, emit="ir", stop_after="autocast")

@@ -122,6 +122,29 @@ TEST_F(AutocastTest, MemoryThatRunsOutIsAnError) {
     EXPECT_GT(failed, 3);
 }
 
+TEST_F(AutocastTest, ComparingFreesWhatItTook) {
+    const std::string out = path_ + ".out";
+    options_.output = out.c_str();
+    options_.force = 1;
+    ASSERT_EQ(Run(), AMP_OK) << error_.message;
+    int failed = 0;
+    for (int fail_at = 0;; fail_at++) {
+        FailingAllocator allocator(fail_at);
+        const amp_allocator a = allocator.get();
+        options_.allocator = &a;
+        amp_compile_result *told = nullptr;
+        const amp_status status = amp_onnx_compare(path_.c_str(), out.c_str(), &options_, &told, &error_);
+        amp_compile_result_release(told);
+        if (!status) break;
+        ASSERT_EQ(status, AMP_OUT_OF_MEMORY) << error_.message;
+        failed++;
+    }
+    options_.allocator = nullptr;
+    EXPECT_GT(failed, 3);
+    EXPECT_EQ(amp_onnx_compare(path_.c_str(), nullptr, &options_, &report_, &error_), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(error_.message, "amp_onnx_compare: a model is NULL; give two files");
+}
+
 TEST_F(AutocastTest, WrongArguments) {
     EXPECT_EQ(amp_onnx_autocast(nullptr, &options_, nullptr, &report_, &error_), AMP_INVALID_ARGUMENT);
     EXPECT_STREQ(error_.message, "amp_onnx_autocast: model is NULL; give a file");

@@ -152,6 +152,16 @@ run 1 "$amprun" train "$so" "${buckets[@]::2}" --tokens 600 --epochs 2 --resume 
 says "--tokens 600: $work/l.ck was written with --tokens 512" 'or give --allow other-batch'
 run 1 "$amprun" train "$so" --data "tokens:$lines,split=10" --tokens 60
 says '--tokens 60: a sample of' 'has 64; give as many'
+# Two ranks, whose batches differ in n and t, take the steps of one process that accumulates.
+sed 's/optimizer/accumulate = 2\n    &/' "$work/lines.amp" >"$work/twice.amp"
+run 0 "$ampc" "$work/lines.amp" --isa portable --target cpu --distribute data -o "$work/ranks.so"
+run 0 "$ampc" "$work/twice.amp" --isa portable --target cpu -o "$work/twice.so"
+ranks=("${buckets[@]}" --steps 6 --threads 1 --dist files --dist-folder "$work/meet")
+"$amprun" train "$work/ranks.so" "${ranks[@]}" --dist-rank 1/2 &
+run 0 "$amprun" train "$work/ranks.so" "${ranks[@]}" --dist-rank 0/2 --save "$work/r.st"
+wait
+run 0 "$amprun" train "$work/twice.so" "${buckets[@]}" --steps 6 --save "$work/r1.st"
+holds 'ranks with other lengths have the bits of one process' cmp "$work/r.st" "$work/r1.st"
 # Evaluated in buckets, one by one, and from arrays: the loss is the same, which padding does not change.
 losses() { sed 's/.*"loss": \([0-9.]\{6\}\).*/\1/' <("$amprun" eval "$so" --weights "$work/l.st" "$@"); }
 first=tokens:$work/first.txt,split=10,held=0

@@ -130,8 +130,14 @@ TEST(Length, OfACallIsChecked) {
         << r.err.message;
 }
 
+// Of the encoder; compiled once.
+const std::string &any_length() {
+    static const std::string path = compile("any-", encoder("fp32"), 0);
+    return path;
+}
+
 TEST(Length, OfASessionMayBeLess) {
-    const std::string path = compile("less-", encoder("fp32"), 0);
+    const std::string path = any_length();
     amp_model *model = nullptr;
     amp_error err = {};
     ASSERT_EQ(amp_model_load(path.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
@@ -167,7 +173,7 @@ struct Counting { // an allocator
 // A session for few tokens takes less memory, and its calls have the bits of a session for all sizes: the longest
 // calls, and the calls of most samples, too.
 TEST(Length, OfASessionWithFewTokens) {
-    const std::string path = compile("tokens-", encoder("fp32"), 0);
+    const std::string path = any_length();
     amp_error err = {};
     amp_model *model = nullptr;
     ASSERT_EQ(amp_model_load(path.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
@@ -217,7 +223,7 @@ TEST(Length, OfASessionWithFewTokens) {
 }
 
 TEST(Length, CallsOfAnySizesAllocateNothing) {
-    const std::string path = compile("calls-", encoder("fp32"), 0);
+    const std::string path = any_length();
     Counting counting;
     amp_allocator allocator = {};
     allocator.alloc = Counting::Alloc, allocator.free = Counting::Free, allocator.user = &counting;

@@ -898,7 +898,7 @@ class Dataset(_Object):
         super().__init__()
         count = model.info.model_input_count if options.get("program") else len(model.inputs)
         self.model, self._raised, self._tensors = model, [], model.inputs[:count]
-        self._fill = _FILL(_filling(model, fill, count, self._raised))
+        self._fill = _FILL(_filling(model, fill, count, self._raised, options.get("tokens", 0)))
         pointer = c_void_p()
         settings = _options(amp_dataset_options, capacity=(capacity, length), fill=self._fill, **options)
         _call(_amp.amp_dataset_create, model._handle, byref(settings), byref(pointer))
@@ -935,7 +935,7 @@ def _copied(address, info):
     return array
 
 
-def _filling(model, fill, count, raised):
+def _filling(model, fill, count, raised, tokens):
     """The callback of C, which knows no Dataset, so that one is released with its last reference."""
     def call(_, index, addresses, room, sizes, error):
         try:
@@ -947,7 +947,8 @@ def _filling(model, fill, count, raised):
             one = count == 1 and not isinstance(given, (tuple, list))
             arrays, sizes[0] = _checked_inputs(model, () if by_name else (given,) if one else given,
                                            given if by_name else {}, count)
-            if sizes[0].n > room.n or sizes[0].t > room.t:
+            n, t = sizes[0].n, sizes[0].t
+            if n > room.n or t > room.t or tokens and n * t > tokens:
                 return 0  # said by the library
             for address, array in zip(addresses[:count], arrays):
                 ctypes.memmove(address, array.ctypes.data, array.nbytes)

@@ -172,6 +172,12 @@ class Lengths(unittest.TestCase):
         for t in 4, 16, 8:
             session.step(np.ascontiguousarray(tokens[:, :t]), np.ascontiguousarray(tokens[:, :t]))
         self.assertEqual(session.infer(tokens.repeat(3, 0)).shape, (9, 16, 50))
+        few = ampc.Session(model, params, capacity=3, tokens=32)
+        many = tokens.repeat(3, 0)
+        self.assertEqual(few.infer(many).tobytes(), session.infer(many).tobytes())
+        with self.assertRaises(ampc.Error) as caught:
+            few.step(tokens, tokens)
+        self.assertIn("n * t is 3 * 16 = 48; this session takes 32 at most (tokens)", str(caught.exception))
         for error, text, shapes in (
                 (ValueError, "input 'targets' has shape (3, 8); 3 samples, as in 'tokens', of T = 4, as in 'tokens', "
                  "are (3, 4)", ((3, 4), (3, 8))),
@@ -193,6 +199,12 @@ class Lengths(unittest.TestCase):
         with self.assertRaises(ampc.Error) as caught:
             next(short)
         self.assertIn("batch 1: the callback: t is 32; it must be from 4 to 8 and a multiple of 4",
+                      str(caught.exception))
+        few = ampc.Dataset(model, lambda i: (batches[i], batches[i]), capacity=2, tokens=16)
+        self.assertEqual(next(few)[0].tobytes(), batches[0].tobytes())
+        with self.assertRaises(ampc.Error) as caught:
+            next(few)
+        self.assertIn("batch 1: the callback says that it has n * t = 2 * 32; there is room for 16 (tokens)",
                       str(caught.exception))
 
 

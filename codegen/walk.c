@@ -345,7 +345,7 @@ static amp_status place_indirect(Walk *w, const Op *o, amp_error *err) {
         Span span;
         const Shape *s = ir_shape(w->f, o->out[r]);
         Dim count;
-        bool fits = ir_kernel_info[w->k->kind].traits & BY_INPUT ||
+        bool fits = ir_kernel_info[w->k->kind].traits & BY_INPUT || shape_is_matrix(s, w->rows, w->cols) ||
                     (span_of(w, s, s, &span) && (span == SPAN_FULL || (shape_count(s, &count) && dim_is_one(count))));
         if (!fits || w->k->kind == KERNEL_SCALAR) return misfit(w, o, o->out[r], err);
         w->values[o->out[r].id].span = SPAN_FULL;

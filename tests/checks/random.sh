@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
-# 8 random programs, forward and backward: tests/random/README.md.  COUNT=10000, as full/random.sh has it, checks as many.
+# 8 random programs, forward and backward, two of them with a T: tests/random/README.md.  COUNT=10000 LENGTHS=20000, as
+# full/random.sh has it, checks as many.
 set -uo pipefail
 source tests/checks/checks.bash
-count=${COUNT:-8}
+count=${COUNT:-6} lengths=${LENGTHS:-2} cc=$PWD/tests/random/cc_unoptimised
 build //tests/random:random_programs
 
 # two processes, each with every other seed
 for shard in 1 2; do
-    "$bin/tests/random/random_programs" --first $shard --step 2 --count $((count / 2)) --cc "$PWD/tests/random/cc_unoptimised" \
-        --folder "$work" >"$work/shard$shard" 2>&1 &
+    {
+        "$bin/tests/random/random_programs" --first $shard --step 2 --count $((count / 2)) --cc "$cc" --folder "$work" \
+            >"$work/shard$shard" 2>&1
+        "$bin/tests/random/random_programs" --size T --first $shard --step 2 --count $((lengths / 2)) --cc "$cc" \
+            --folder "$work" >"$work/lengths$shard" 2>&1
+    } &
 done
 wait
 # ran FILE COUNT: what was said of COUNT programs
@@ -22,7 +27,10 @@ ran() {
         failed "${1##*/} ended early" "$(tail -n 3 "$1")"
     fi
 }
-for shard in 1 2; do ran "$work/shard$shard" $((count / 2)); done
+for shard in 1 2; do
+    ran "$work/shard$shard" $((count / 2))
+    ran "$work/lengths$shard" $((lengths / 2))
+done
 
 # The second model is compiled to add up in another order; there is no third, in which a smaller program is looked for.
 cat >"$work/cc" <<'CC'

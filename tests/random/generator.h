@@ -77,6 +77,7 @@ struct Generator {
         for (int d : dims(v)) count *= d > 0 ? d : Number(d, 1, p.most);
         return count;
     }
+    static bool HasBatch(int d) { return d < 0 && Number(d, 2 << 10, 1) != Number(d, 1 << 10, 1); }
     // Whether the dimensions from |from| on are numbers, which some ops ask for.
     bool Sized(int v, int from) {
         return std::all_of(dims(v).begin() + from, dims(v).end(), [](int d) { return d > 0; });
@@ -282,7 +283,7 @@ struct Generator {
     }
     void Attention() {
         int v = Any();
-        if ((rank(v) != 3 && rank(v) != 4) || dims(v).back() < 0) return;
+        if ((rank(v) != 3 && rank(v) != 4) || dims(v).back() < 0 || HasBatch(dims(v)[rank(v) - 2])) return;
         std::string more = r.Chance(50) ? "; causal = true" : r.Chance(50) ? "; scale = 0.25" : "";
         if (r.Chance(30)) more = ", matmul(@0, transpose(@0)) * 0.5" + more;
         if (rank(v) == 4 && dims(v)[1] > 0 && dims(v)[1] % 2 == 0 && r.Chance(50)) {

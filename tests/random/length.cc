@@ -119,7 +119,7 @@ struct LengthGenerator : Generator {
     void Attend() {
         int v = Any();
         const Dims d = dims(v);
-        if (rank(v) < 3 || rank(v) > 4 || d.back() < 0) return;
+        if (rank(v) < 3 || rank(v) > 4 || d.back() < 0 || HasBatch(d[rank(v) - 2])) return;
         const bool masked = d[0] == kBatch && d[rank(v) - 2] == kLength && r.Chance(40);
         std::string more = r.Chance(50) ? "causal = true" : r.Chance(50) ? "scale = 0.25" : "";
         std::string mask =
@@ -180,6 +180,11 @@ struct LengthGenerator : Generator {
         else if (kind == 2) Add("", {}, {kBatch, 1 + r.Below(4), kLength, 1 + r.Below(8)});
         else Add("", {}, {kBatch, kLength, r.Chance(50) ? width : 8});
     }
+    // As the language has it: one dimension but the last depends on N.
+    bool IsAllowed(int v) {
+        const Dims &d = dims(v);
+        return rank(v) == 0 || std::count_if(d.begin(), d.end() - 1, HasBatch) <= 1;
+    }
     // No T is left but of tokens.
     void Settle() {
         int v = Last();
@@ -234,7 +239,8 @@ Program GenerateWithLength(uint64_t seed) {
             &L::Cut,       &L::Join,       &L::Transpose, &L::Transpose, &L::Reshape, &L::Reshape, &L::Reshape,
             &L::Scores,    &L::Scores,     &L::Attend,    &L::Attend,    &L::Norms,   &L::Norms,   &L::OverLength};
         (g.*kinds[g.r.Below(sizeof kinds / sizeof kinds[0])])();
-        if (g.Elements(g.Last()) > (g.p.most > 40 ? 20000 : 4096)) g.p.statements.pop_back();
+        const bool large = g.Elements(g.Last()) > (g.p.most > 40 ? 20000 : 4096);
+        if (large || !g.IsAllowed(g.Last())) g.p.statements.pop_back();
     }
     g.Settle();
     g.p.pad = g.p.precision != "fp32" && g.r.Chance(50);

@@ -336,7 +336,7 @@ amp_status cuda_emit_row(CudaKernel *ck) {
     const bool sized = dim_is_sized(w->cols);
     const bool block = !sized && w->cols.mul > WARP_COLUMNS, is_short = !sized && w->cols.mul < LONG_ROW;
     if (is_short) ck->pitch = 0;
-    ck->vector = sized ? MAX_VECTOR : row_vector(w->cols.mul);
+    ck->vector = sized && !dim_is_one(w->cols) ? MAX_VECTOR : row_vector(w->cols.mul);
     ck->by_rows = ck->pitch || cuda_multiple(w, w->cols) % ck->vector;
     const bool stays = plan_row(ck, block);
     set_names(ck, block);

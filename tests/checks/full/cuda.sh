@@ -34,22 +34,25 @@ for setting in '2.0 0.5 2' '2.0 0.5 7' '2.0 0.5 333' '2.0 0.5 2000'; do scales_a
 
 # ---- random programs --------------------------------------------------------------------------------------------------------------
 
-# COUNT of them on sm_80 and as many others on sm_90, beside the CPU: tests/random/README.md
+# COUNT of them on sm_80 and as many others on sm_90, beside the CPU, and as many with a T: tests/random/README.md
 build //tests/random:random_programs
 count=${COUNT:-100}
-for arch in 80 90; do
-    tools/with-fakecuda --arch $arch "$bin/tests/random/random_programs" --first $arch --step 97 --count "$count" --device cuda \
-        --cc "$PWD/tests/random/cc_unoptimised" --folder "$work" >"$work/random.$arch" 2>&1 &
+runs=(80 90 '80 --size T' '90 --size T')
+for run in "${runs[@]}"; do
+    read -r arch size <<<"$run"
+    # shellcheck disable=SC2086 # of two words, or none
+    tools/with-fakecuda --arch $arch "$bin/tests/random/random_programs" $size --first $arch --step 97 --count "$count" \
+        --device cuda --cc "$PWD/tests/random/cc_unoptimised" --folder "$work" >"$work/random.$run" 2>&1 &
 done
 wait
-for arch in 80 90; do
-    grep -v ' passed, \|^seed' "$work/random.$arch"
-    read -r right _ wrong _ without _ < <(tail -n 1 "$work/random.$arch" | tr -d ,)
+for run in "${runs[@]}"; do
+    grep -v ' passed, \|^seed' "$work/random.$run"
+    read -r right _ wrong _ without _ < <(tail -n 1 "$work/random.$run" | tr -d ,)
     if [[ ${wrong:-} =~ ^[0-9]+$ && $((right + wrong + without)) == "$count" ]]; then
         ((good += right, bad += wrong))
-        printf 'sm_%s: %d random programs as on the CPU, %d without CUDA code\n' $arch "$right" "$without"
+        printf 'sm_%s: %d random programs as on the CPU, %d without CUDA code\n' "$run" "$right" "$without"
     else
-        failed "random programs on sm_$arch ended early" "$(tail -n 3 "$work/random.$arch")"
+        failed "random programs on sm_$run ended early" "$(tail -n 3 "$work/random.$run")"
     fi
 done
 

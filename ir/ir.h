@@ -670,7 +670,7 @@ bool dim_times(Dim a, Dim b, Dim *out); /* how many there are in all: N and T tw
 Shape shape_scalar(void);
 Shape shape_of(int rank, const Dim *d);
 bool shape_equal(const Shape *a, const Shape *b);
-bool shape_same(const Shape *a, const Shape *b); /* equal, and for any T: T=1 is no 1 */
+bool shape_same(const Shape *a, const Shape *b);                  /* equal, and for any T: T=1 is no 1 */
 bool shape_broadcast(const Shape *a, const Shape *b, Shape *out); /* NumPy's rule */
 bool shape_count(const Shape *s, Dim *out);                       /* product of the dims; false as dim_mul */
 int shape_batch_dims(const Shape *s);                             /* how many depend on N */

@@ -55,6 +55,22 @@ const char joined[] = R"(  input %a : f16[N, COLS, 24]
   result s = %s
 )";
 
+const char labels[] = R"(  input %a : f32[N * COLS, 1]
+  input %i : i32[N, COLS]
+  %m = reduce_max(%a; dims = (1), keep = true) : f32[N * COLS, 1]
+  %f = reshape(%m) : f32[N * COLS]
+  %j = reshape(%i) : i32[N * COLS]
+  %k = cast(%j) : f32[N * COLS]
+  %y = add(%f, %k) : f32[N * COLS]
+  result y = %y
+)";
+
+const char samples[] = R"(  input %x : f32[N, COLS, 24]
+  %m = reduce_mean(%x; dims = (1)) : f32[N, 24]
+  %s = reduce_sum(%m; dims = (0)) : f32[24]
+  result s = %s
+)";
+
 const char products[] = R"(  input %a : f16[N, 24]
   input %b : f16[COLS, 24]
   input %c : f32[1, COLS]
@@ -246,6 +262,8 @@ TEST_F(Length, ColumnsThatTCounts) {
 }
 
 TEST_F(Length, BitsAreThoseOfAFixedLength) {
+    SameAsFixed(softmax, 1, {1}, 19);
+    SameAsFixed(samples, 1, {200}, 19);
     for (const char *body : {softmax, columns, products, moves})
         for (int unit : {1, 8}) SameAsFixed(body, unit, SomeOf<int64_t>({200, 8, 1024, 64}), 19);
 }
@@ -259,6 +277,12 @@ TEST_F(Length, AFunctionInOneLaunch) {
         run_length = t;
         Check(text, {5}, 5e-3);
     }
+}
+
+// Rows of one column read what a reshape made a vector of.
+TEST_F(Length, LabelsOfTokens) {
+    run_length = 33;
+    Check(OfT(labels, 1), {5}, 5e-3);
 }
 
 TEST_F(Length, PartsOfATransformer) {

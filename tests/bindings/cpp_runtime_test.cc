@@ -346,9 +346,13 @@ TEST(CppRuntime, ACheckpointGoesOn) {
     Trained again;
     EXPECT_TRUE(Throws(AMP_INVALID_ARGUMENT, "extra", [&] { again.session.load_checkpoint(path, 3); }));
     EXPECT_EQ(again.session.load_checkpoint(path), "epoch 3");
-    again.session.step({x, targets});
-    EXPECT_EQ(again.params.get("first.weight"), t.params.get("first.weight"));
-    EXPECT_EQ(again.session.scaler().step, 2);
+    Trained copy;
+    copy.session.copy_checkpoint(again.session);
+    for (Trained *goes_on : {&again, &copy}) {
+        goes_on->session.step({x, targets});
+        EXPECT_EQ(goes_on->params.get("first.weight"), t.params.get("first.weight"));
+        EXPECT_EQ(goes_on->session.scaler().step, 2);
+    }
 }
 
 TEST(CppRuntime, ReportsOfStepsThatWereStarted) {

@@ -187,6 +187,17 @@ class Lengths(unittest.TestCase):
                 session.step(*(np.zeros(shape, np.int32) for shape in shapes))
             self.assertIn(text, str(caught.exception))
 
+    def test_two_models_share_weights(self):
+        model = ampc.Model(ampc.compile(text=LENGTHS, name="texts.amp", **QUICK))
+        fixed = ampc.Model(ampc.compile(text=LENGTHS, name="texts.amp", defines={"T": 8}, **QUICK))
+        params = ampc.Params(model, seed=3)
+        session, other = (ampc.Session(m, params, capacity=3) for m in (model, fixed))
+        tokens = (np.arange(24, dtype=np.int32) % 50).reshape(3, 8)
+        session.step(tokens, tokens)
+        other.copy_checkpoint(session)
+        self.assertEqual(other.step(tokens, tokens).step, 2)
+        self.assertEqual(session.infer(tokens).tobytes(), other.infer(tokens).tobytes())
+
     def test_batches_of_a_dataset_have_lengths(self):
         model = ampc.Model(ampc.compile(text=LENGTHS, name="texts.amp", **QUICK))
         batches = [np.full((2, t), t, np.int32) for t in (8, 32, 4)]

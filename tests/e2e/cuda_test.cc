@@ -4,6 +4,7 @@
 #include "tests/base/planted.h"
 #include "tests/e2e/harness.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <sstream>
@@ -384,6 +385,44 @@ TEST_F(CudaEndToEnd, InputsInPageLockedMemoryGiveTheSameBits) {
         OK(cu.primary_release(0));
     }
     ExpectClean();
+}
+
+// ---- lengths -------------------------------------------------------------------------------------------------------
+
+// A graph is made for each new (n, t); 16 are kept, and the one that was unused the longest goes first.
+TEST_F(CudaEndToEnd, AGraphForEachNewNAndT) {
+    const std::string path =
+        e2e::compile_to_file("amp 1\nsize T = 12\nmodel m(x: f32[N, T, 8]) -> y {\n"
+                             "    y = linear(mean(gelu(linear(x; out = 8) as up); dims = (1)); out = 4) as down\n}\n"
+                             "precision fp32 { }\n",
+                             "lengths.so");
+    OnOne cpu(path, "cpu", 3, false), cuda(path, "cuda", 3, false);
+    ASSERT_EQ(cuda.status, AMP_OK) << cuda.err.message;
+    std::vector<std::pair<int64_t, int64_t>> kept; // the one that was used last at the end
+    const int runs = getenv("AMP_FULL") ? 10000 : 100;
+    uint32_t random = 11;
+    int64_t made = 0;
+    reset_counters();
+    for (int i = 0; i < runs; i++) {
+        const int64_t n = 1 + e2e::Batch::next(random) / 65536 % 3, t = 1 + e2e::Batch::next(random) / 65536 % 12;
+        const std::pair<int64_t, int64_t> sizes(n, t);
+        const auto at = std::find(kept.begin(), kept.end(), sizes);
+        if (at == kept.end()) made++;
+        else kept.erase(at);
+        kept.push_back(sizes);
+        if (kept.size() > 16) kept.erase(kept.begin());
+        e2e::Batch batch(n, t * 8, 4, static_cast<uint32_t>(i));
+        std::vector<float> want(static_cast<size_t>(n * 4)), got(want.size());
+        void *expected[] = {want.data()}, *computed[] = {got.data()};
+        ASSERT_EQ(amp_infer(cpu.session, batch.inputs(), {n, t}, expected, &cpu.err), AMP_OK) << cpu.err.message;
+        ASSERT_EQ(amp_infer(cuda.session, batch.inputs(), {n, t}, computed, &cuda.err), AMP_OK) << cuda.err.message;
+        for (size_t j = 0; j < want.size(); j++) ASSERT_NEAR(got[j], want[j], 2e-6) << n << ", " << t;
+    }
+    Report r = report();
+    EXPECT_EQ(r.calls("cuGraphInstantiateWithFlags"), made);
+    EXPECT_EQ(r.calls("cuGraphExecDestroy"), made - static_cast<int64_t>(kept.size()));
+    EXPECT_EQ(r.calls("cuModuleLoadDataEx"), 0);
+    EXPECT_EQ(r.calls("cuMemAlloc_v2"), 0);
 }
 
 } // namespace

@@ -474,13 +474,14 @@ static amp_status walk(amp_executor *e, const amp_run *run, amp_error *err) {
 
 /* Of this program, size and kernels; what was asked for longest ago makes room. */
 static amp_governor *find_governor(amp_executor *e, const amp_run *run) {
+    const amp_sizes sizes = amp_governor_sizes(run->sizes);
     for (int i = 0; i < AMP_GOVERNORS; i++)
-        if (e->governors[i].program == run->program && amp_sizes_are_equal(e->governors[i].sizes, run->sizes) &&
+        if (e->governors[i].program == run->program && amp_sizes_are_equal(e->governors[i].sizes, sizes) &&
             e->governors[i].selection == run->selection)
             return &e->governors[i];
     amp_governor *g = &e->governors[e->next_governor];
     e->next_governor = (e->next_governor + 1) % AMP_GOVERNORS;
-    *g = amp_governor_make(run->program, run->sizes);
+    *g = amp_governor_make(run->program, sizes);
     g->selection = run->selection;
     return g;
 }
@@ -511,8 +512,9 @@ amp_status amp_execute(amp_executor *e, const amp_run *run, amp_error *err) {
     int64_t start = amp_nanoseconds();
     AMP_TRY(run_on(e, run, alone ? 1 : threads, err));
     bool preferred_one = g->prefers_one;
-    if (let_sleep) amp_governor_record_let_sleep(g, amp_nanoseconds() - start);
-    else amp_governor_record(g, alone, amp_nanoseconds() - start, threads);
+    const int64_t ns = amp_governor_time(run->sizes, amp_nanoseconds() - start);
+    if (let_sleep) amp_governor_record_let_sleep(g, ns);
+    else amp_governor_record(g, alone, ns, threads);
     if (g->prefers_one != preferred_one) say_threads(e, g, run);
     return AMP_OK;
 }

@@ -7,7 +7,7 @@
 #include "runtime/device/cpu/product/product.h"
 #include "runtime/device/device.h"
 
-enum { AMP_GOVERNORS = 8 };
+enum { AMP_GOVERNORS = 16 };
 
 typedef struct amp_launch amp_launch;
 

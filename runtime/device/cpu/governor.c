@@ -18,6 +18,18 @@ amp_governor amp_governor_make(const void *program, amp_sizes sizes) {
     return (amp_governor){.program = program, .sizes = sizes, .cold = COLD, .period = PERIOD_MIN};
 }
 
+amp_sizes amp_governor_sizes(amp_sizes sizes) {
+    int64_t places = 1;
+    if (!sizes.t) return sizes;
+    while (places < sizes.n * sizes.t) places *= 2;
+    return (amp_sizes){places, 1};
+}
+
+int64_t amp_governor_time(amp_sizes sizes, int64_t ns) {
+    if (!sizes.t) return ns;
+    return (int64_t)((double)ns * (double)amp_governor_sizes(sizes).n / ((double)sizes.n * (double)sizes.t));
+}
+
 bool amp_governor_runs_alone(const amp_governor *g) { return g->prefers_one != g->on_trial; }
 
 bool amp_governor_is_worth_waking(const amp_governor *g) { return g->alone == 0 || g->alone > WORTH_WAKING; }

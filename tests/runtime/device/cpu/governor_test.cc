@@ -2,7 +2,9 @@
 // the machine that runs the test.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <map>
 
 #include "tests/runtime/runtime_c.h"
 
@@ -71,6 +73,32 @@ TEST_F(Governor, ForgivesAHiccup) {
     Run(idle, 5);
     amp_governor_record(&g, amp_governor_runs_alone(&g), 50000000, 2);
     EXPECT_LT(Run(idle, 2).PerCall(), 110000 * 1.12);
+}
+
+// Calls of 10,000 different sizes: each class of them learns the better way.
+TEST_F(Governor, SharesWhatCallsOfManyLengthsTake) {
+    std::map<int64_t, amp_governor> governors;
+    int64_t spent = 0, best = 0;
+    uint32_t random = 1;
+    const auto next = [&](uint32_t most) {
+        return static_cast<int64_t>(1 + (random = random * 1664525 + 1013904223) / 65536 % most);
+    };
+    for (int i = 0; i < 200000; i++) {
+        const amp_sizes sizes = {next(32), next(512)};
+        const int64_t alone = sizes.n * sizes.t * 500, all = alone / 2 + 300000;
+        const amp_sizes class_of = amp_governor_sizes(sizes);
+        EXPECT_EQ(class_of.t, 1);
+        amp_governor &governor = governors.emplace(class_of.n, amp_governor_make(nullptr, class_of)).first->second;
+        const bool is_alone = amp_governor_runs_alone(&governor);
+        const int64_t ns = is_alone ? alone : all;
+        amp_governor_record(&governor, is_alone, amp_governor_time(sizes, ns), 2);
+        spent += ns, best += std::min(alone, all);
+    }
+    EXPECT_LE(governors.size(), 15u);
+    EXPECT_LT(static_cast<double>(spent), 1.03 * static_cast<double>(best));
+    const amp_sizes without = amp_governor_sizes({19, 0});
+    EXPECT_EQ(without.n, 19);
+    EXPECT_EQ(amp_governor_time({19, 0}, 777), 777);
 }
 
 TEST_F(Governor, DoesNotWakeWorkersForLittle) {

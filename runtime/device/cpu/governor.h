@@ -32,8 +32,8 @@ typedef struct amp_governor {
     int64_t alone;    /* ns of the last call on one thread, or what it took at most; 0: not known */
 } amp_governor;
 
-/* Calls whose sizes have a T come with very many: those of nearly as many places, n * t, up to a power of two, are of one
- * governor, and their times are as if they had that many. */
+/* Calls with a T have many sizes; all whose n * t goes up to the same power of two have one governor, and their times
+ * count as if they had that many. */
 amp_sizes amp_governor_sizes(amp_sizes sizes);
 int64_t amp_governor_time(amp_sizes sizes, int64_t ns);
 /* For a program that has not run: all zeros but what it is about. */

@@ -177,7 +177,7 @@ const char *infer_due(Inferring *c) {
 /* Of collectives: whether the operands are states the verifier says. */
 const char *infer_states(Inferring *c) {
     for (int i = 0; i < c->o->n_in; i++)
-        if (shape_varies(infer_in(c, i))) return infer_mismatch(c, "a state does not depend on N");
+        if (shape_varies(infer_in(c, i))) return infer_mismatch(c, "a state does not depend on N or T");
     return NULL;
 }
 
@@ -369,7 +369,7 @@ const char *infer_random(Inferring *c) {
 
 static const char *check_table(const Inferring *c, const Shape *table) {
     if (table->rank != 2 || dim_varies(table->d[0]) || dim_varies(table->d[1]))
-        return infer_mismatch(c, "needs a table [count, dim] that does not depend on N");
+        return infer_mismatch(c, "needs a table [count, dim] that does not depend on N or T");
     return NULL;
 }
 

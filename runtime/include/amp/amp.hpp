@@ -510,6 +510,7 @@ struct LateReport {
 
 class Session {
   public:
+    /* |params| may be of another model with the same parameters and buffers. */
     Session(const Model &model, const Params &params, const SessionOptions &options = {})
         : model_(model), info_(model.info()) {
         amp_session *session = nullptr;

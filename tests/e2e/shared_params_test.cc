@@ -150,6 +150,25 @@ TEST(SharedParamsOfOthers, AreRefused) {
     for (amp_model *m : {ours, wide, slow}) amp_model_release(m);
 }
 
+// A table whose rows are updated is stored by rows.
+TEST(SharedParamsOfOthers, AreInTheSameLayout) {
+    const std::string text = "amp 1\nmodel m(ids: i32[N, 4]) -> y {\n"
+                             "    y = linear(mean(embedding(ids; count = 20, dim = 16) as words; dims = (1)); out = 3) "
+                             "as head\n}\ntrain m {\n    input targets: i32[N]\n"
+                             "    loss = cross_entropy(y, targets)\n    optimizer = adagrad(lr = 0.1)\n",
+                      lazy = "    group \"words.*\": lazy = true\n";
+    amp_model *dense = load(text + "}\n"), *by_rows = load(text + lazy + "}\n");
+    amp_params *params = fresh(dense);
+    On session(dense, params), refused(by_rows, params);
+    EXPECT_EQ(session.status, AMP_OK) << session.err.message;
+    EXPECT_EQ(refused.status, AMP_UNSUPPORTED);
+    EXPECT_STREQ(refused.err.message,
+                 "m: it stores words.weight in another layout than m, whose params these are; give it params of its "
+                 "own, and copy the values (amp_params_copy)");
+    amp_params_release(params);
+    for (amp_model *m : {dense, by_rows}) amp_model_release(m);
+}
+
 TEST(SharedParamsOfOthers, ArePublished) {
     amp_model *ours = load(text_of("bf16"), 8), *any = load(without_training(text_of("bf16"))),
               *full = load(text_of("fp32"), 8);

@@ -208,7 +208,7 @@ typedef struct amp_session_options {
 /* |params| may be of another model with the same parameters and buffers, by name, shape and type: the same text with
  * another `const` or policy, or without its train block.  Sessions of all of them read and train the same masters; low
  * copies are there once for each model that derives others.  AMP_MISMATCH says what differs; AMP_UNSUPPORTED: the model
- * stores a parameter in another layout, which happens if its optimizer updates rows (lamb, lazy). */
+ * stores a parameter in another layout, as those do that update a table by rows (lazy). */
 AMP_API AMP_MUST_USE amp_status amp_session_create(amp_model *model, amp_params *params,
                                                    const amp_session_options *options, amp_session **out,
                                                    amp_error *err);

@@ -231,7 +231,7 @@ int alu_find(const AluContext *c, const char *full, AluOp *out, const char **why
     for (size_t t = 0; t < sizeof(all_forms) / sizeof(all_forms[0]); ++t) {
         for (int i = 0; i < all_forms[t]->count; ++i) {
             const AluForm *f = &all_forms[t]->forms[i];
-            if (strcmp(f->opcode, name.opcode) != 0) continue;
+            if (*f->opcode != *name.opcode || strcmp(f->opcode, name.opcode) != 0) continue;
             known = true;
             if (name.strange || !fits(f, &name)) continue;
             if (f->arch > c->arch) {

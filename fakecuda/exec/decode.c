@@ -308,7 +308,7 @@ bool decode_nothing(Decoder *d, Inst *i) {
 
 static const struct Opcode *find_opcode(const char *name) {
     for (size_t k = 0; k < sizeof opcodes / sizeof *opcodes; k++)
-        if (!strcmp(opcodes[k].name, name)) return &opcodes[k];
+        if (*opcodes[k].name == *name && !strcmp(opcodes[k].name, name)) return &opcodes[k];
     return NULL;
 }
 

@@ -3,7 +3,7 @@ samples at once (tests/parity/oracle/means.jsonl): on the CPU by batches, micro-
 for a GPU; and all calls of C, C++, Python and amprun that give a loss of several batches. FOLDER has the programs
 mean_calls_c and mean_calls_cc. tests/checks/means.sh starts it.
 
-    means.py FOLDER --full      every model on the stand-in, with Adam, and by every call"""
+    means.py FOLDER --full      every model, not every second, all on the stand-in, with Adam, and by every call"""
 import argparse
 import json
 import os
@@ -161,7 +161,7 @@ def main():
     with open(os.path.join(ROOT, "tests/parity/oracle/means.jsonl"), encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     for row in rows:
-        tally.attempt(check, row, options)
+        if options.full or row["seed"] % 2 == 0: tally.attempt(check, row, options)
     tally.attempt(plant, rows)
     print(f"{tally.passed} passed, {tally.failed} failed")
     sys.exit(tally.failed > 0)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Losses, metrics and steps of 20 random models, by batches, micro-batches and ranks, have the figures that PyTorch has
+# Losses, metrics and steps of 10 random models, by batches, micro-batches and ranks, have the figures that PyTorch has
 # of all samples at once; and so has every call of C, C++, Python and amprun that gives a loss of several batches.
 #
-#     means.sh             every tenth model on the stand-in for a GPU, too, and by all calls
-#     means.sh --full      every model
+#     means.sh             two of them on the stand-in for a GPU, too, and by all calls
+#     means.sh --full      20 models, all of them so
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc //tools:amprun //runtime:amp_static //compiler:ampc_static //fakecuda:libcuda.so.1

@@ -76,7 +76,7 @@ Compiled compile(const std::string &text, amp_compile_options options, const cha
     amp_error err = {};
     amp_compile_result *result = nullptr;
     options.struct_size = sizeof options;
-    if (device() && !options.target) options.target = device();
+    if (!options.target) options.target = device() ? device() : getenv("AMP_TEST_TARGET");
     if (!options.isa) options.isa = "portable", options.c_compiler = "tests/random/cc_unoptimised";
     options.name = name;
     options.text = text.c_str();

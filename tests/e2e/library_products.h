@@ -124,7 +124,7 @@ class LibraryProducts : public StandIn {
         setenv("CUBLASLT_PATH", kLibrary, 1);
         unsetenv("FAKECUDA_CUBLASLT");
         Forget();
-        const Outcome o = Live(Small(), Asked::Own());
+        static const Outcome o = Live(Small(), Asked::Own());
         if (o.status == AMP_NOT_FOUND && o.message.find("NVRTC") != std::string::npos)
             GTEST_SKIP() << "NOT TESTED ON CUDA: " << o.message;
         ASSERT_EQ(o.status, AMP_OK) << o.message;

@@ -241,8 +241,10 @@ TEST(Progress, EndsTheCall) {
     const std::string text = mlp("fp16", 7, 9, 3);
     for (const char *stage : {"elaborate", "autodiff", "plan", "codegen cuda", "codegen", "cc"}) {
         Stages s;
+        amp_compile_options o = {};
         s.end_before = stage;
-        Compiled c = CompileWith(&s, text);
+        o.target = "both";
+        Compiled c = CompileWith(&s, text, o);
         EXPECT_EQ(c.status, AMP_CANCELLED) << stage;
         EXPECT_NE(c.message.find(std::string("cancelled before ") + stage), std::string::npos) << c.message;
         EXPECT_EQ(s.names.back(), stage);

@@ -83,9 +83,8 @@ def amp_test_library(name, computes = False, copts = [], deps = [], **kwargs):
         **kwargs
     )
 
-# Of several files one compilation has GoogleTest's templates once: six take 0.6 of the time that they take one by one,
-# ten take 0.5.
-_FILES_A_COMPILATION = 10
+# Of several files one compilation has GoogleTest's templates once: six take 0.6 of the time that they take one by one.
+_FILES_A_COMPILATION = 6
 
 def _together(name, files):
     """C++ files that include `files`, `_FILES_A_COMPILATION` each.

@@ -48,11 +48,12 @@ inline bool AsCubins() {
     return as && !strcmp(as, "cubin");
 }
 
+// "mid" for what runs once (see AMP_NVRTC_QUICK), but for products in FP32, whose sums it keeps in memory.
 inline void CompileQuickly(const amp_nvrtc *nvrtc, amp_nvrtc_job *job) {
-    static const char *const options[] = {"--Ofast-compile=mid"}; // for what runs once: see AMP_NVRTC_QUICK
+    static const char *const options[] = {"--Ofast-compile=mid", AMP_NVRTC_QUICK};
     if (job->cubin || amp_nvrtc_version(nvrtc) < AMP_NVRTC_QUICK_VERSION || InLongTests() || TestDriver::Asked())
         return;
-    job->options = options;
+    job->options = options + (strstr(job->source, "typedef FmaSums<") != nullptr);
     job->option_count = 1;
 }
 

@@ -314,13 +314,72 @@ static const char *key_of(const Emitter *e, const Op *o) {
     return arena_printf(e->w->arena, "0x%08Xu", amp_hash32(ir_attr(o, "key")->s));
 }
 
-/* Seed, iteration, micro-batch, key, element; elements are counted from a number that is given. */
-static const char *drawn_at(const Emitter *e, const Op *o) {
+/* What the parts from |from| to |end| of an index have in a number: the index times the last step, and for each part
+ * before it index / inner times what its step differs from the parts after it.  "0": there are none. */
+static const char *put_parts(Arena *a, const DrawNumbers *d, int from, int end, const char *index, bool per_thread) {
+    if (from == end) return "0";
+    const int64_t step = d->part[end - 1].stride;
+    const char *text = step == 1 ? index : arena_printf(a, "(%s) * INT64_C(%lld)", index, (long long)step);
+    for (int i = from; i < end - 1; i++) {
+        const DrawPart *p = &d->part[i], *next = p + 1;
+        const char *quotient =
+            arena_printf(a, per_thread ? "quotient(%s, %s)" : "(%s) / %s", index, emit_dim_factor(a, p->inner));
+        if (dim_is_sized(next->size) || p->stride != next->size.mul * next->stride)
+            text = arena_printf(a, "%s + %s * (INT64_C(%lld) - %s * INT64_C(%lld))", text, quotient,
+                                (long long)p->stride, emit_dim_factor(a, next->size), (long long)next->stride);
+    }
+    return text;
+}
+
+const char *emit_row_number(Arena *a, const DrawNumbers *d, const char *row, bool per_thread) {
+    return put_parts(a, d, 0, d->rows, row, per_thread);
+}
+
+static const char *row_number(const Emitter *e, const DrawNumbers *d, Span span) {
+    const char *row = e->per_thread ? "r" : "row0 + r";
+    if (span == SPAN_COLUMN && !e->w->segment.mul) return "0";
+    if (span == SPAN_COLUMN)
+        row = e->per_thread ? "s" : arena_printf(e->w->arena, "row0 / %s", emit_dim_factor(e->w->arena, e->w->segment));
+    return emit_row_number(e->w->arena, d, row, e->per_thread);
+}
+
+/* What is added to the numbers of the call: of a multiple of four a thread knows that it is one. */
+static const char *numbers_before(const Emitter *e, const Op *o, const DrawNumbers *d) {
+    if (o->n_in <= 4) return "";
+    const bool fours = e->per_thread && d->each % 4 == 0;
+    return arena_printf(e->w->arena, fours ? "(v%d & -4) + " : "v%d + ", walk_number(e->w, o->in[4]));
+}
+
+/* The numbers of a vector whose columns are not one part of step 1 are in an array. */
+static const char *lane_numbers(Emitter *e, const DrawNumbers *d, int value, const char *row) {
+    const char *columns = put_parts(e->w->arena, d, d->rows, d->count, "(col0 + c + l)", false);
+    emit_line(e, "uint64_t at%d[W];", value);
+    emit_line(e, "for (int l = 0; l < W; l++) at%d[l] = (uint64_t)(%s + %s);", value, row, columns);
+    return arena_printf(e->w->arena, "at%d", value);
+}
+
+static bool has_steps_of_one(const DrawNumbers *d) {
+    return d->rows == d->count || (d->rows + 1 == d->count && d->part[d->rows].stride == 1);
+}
+
+static const char *draw_number(Emitter *e, const Op *o, const DrawNumbers *d) {
+    Arena *a = e->w->arena;
+    const Span span = e->w->values[o->out[0].id].span;
+    const char *first = numbers_before(e, o, d);
+    if (d->in_order || span == SPAN_ONE) return arena_printf(a, "%s%s", first, element_number(e, span));
+    const char *row = arena_printf(a, "%s%s", first, row_number(e, d, span));
+    if (span == SPAN_ROW) return row;
+    if (!e->per_thread && !has_steps_of_one(d)) return lane_numbers(e, d, walk_number(e->w, o->out[0]), row);
+    return arena_printf(a, "%s + %s", row,
+                        put_parts(a, d, d->rows, d->count, e->per_thread ? "c" : "col0 + c", e->per_thread));
+}
+
+/* Seed, iteration, micro-batch, key, number. */
+static const char *drawn_at(Emitter *e, const Op *o, const DrawNumbers *d) {
     Arena *a = e->w->arena;
     const char *micro = o->n_in > 3 ? arena_printf(a, "v%d", walk_number(e->w, o->in[3])) : "0";
-    const char *first = o->n_in > 4 ? arena_printf(a, "v%d + ", walk_number(e->w, o->in[4])) : "";
-    return arena_printf(a, "v%d, v%d, %s, %s, %s%s", walk_number(e->w, o->in[1]), walk_number(e->w, o->in[2]), micro,
-                        key_of(e, o), first, element_number(e, e->w->values[o->out[0].id].span));
+    return arena_printf(a, "v%d, v%d, %s, %s, %s", walk_number(e->w, o->in[1]), walk_number(e->w, o->in[2]), micro,
+                        key_of(e, o), draw_number(e, o, d));
 }
 
 static bool draws_by_word(const Op *o) { return o->code == OP_random && ir_attr(o, "word")->i >= 0; }
@@ -338,18 +397,20 @@ static const Op *first_of_words(const Emitter *e, const Op *o) {
     return o;
 }
 
-static const char *build_word(Emitter *e, const Op *o, bool vector) {
+static const char *build_word(Emitter *e, const Op *o, const DrawNumbers *d, bool vector) {
     const Op *first = first_of_words(e, o);
     const int number = walk_number(e->w, first->out[0]);
-    if (first == o) emit_line(e, "const RandomWords w%d = random_words(%s);", number, drawn_at(e, o));
+    if (first == o) emit_line(e, "const RandomWords w%d = random_words(%s);", number, drawn_at(e, o, d));
     return arena_printf(e->w->arena, "uniform_%s(w%d.word[%lld])%s", e->per_thread ? "f32" : "vf", number,
                         (long long)ir_attr(o, "word")->i, vector || e->per_thread ? "" : "[0]");
 }
 
 static const char *build_random(Emitter *e, const Op *o, bool vector) {
-    if (draws_by_word(o)) return build_word(e, o, vector);
-    const char *function = e->per_thread ? "random_f32" : "random_vf", *lane = vector || e->per_thread ? "" : "[0]";
-    return arena_printf(e->w->arena, "%s(%s)%s", function, drawn_at(e, o), lane);
+    const DrawNumbers d = ir_draw_numbers(ir_shape(e->w->f, o->out[0]));
+    if (draws_by_word(o)) return build_word(e, o, &d, vector);
+    const char *vectors = d.in_order || has_steps_of_one(&d) || !vector ? "random_vf" : "random_lanes_vf";
+    return arena_printf(e->w->arena, "%s(%s)%s", e->per_thread ? "random_f32" : vectors, drawn_at(e, o, &d),
+                        vector || e->per_thread ? "" : "[0]");
 }
 
 static const char *build_power(Emitter *e, const Op *o, bool vector) {

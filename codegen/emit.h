@@ -15,6 +15,7 @@
 #define AMP_CODEGEN_EMIT_H
 
 #include "codegen/walk.h"
+#include "ir/draw_numbers.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -119,6 +120,8 @@ const char *emit_operand(const Emitter *e, Val v, bool vector);
 /* `mul * n / div` in terms of the variable n. */
 const char *emit_dim(Arena *a, Dim d);
 const char *emit_dim_factor(Arena *a, Dim d); /* the same, to stand beside * and / */
+/* The number of the first element of a row, or of the query of attention; |row|: an index, as an expression. */
+const char *emit_row_number(Arena *a, const DrawNumbers *d, const char *row, bool per_thread);
 /* [N] as N rows of one column. */
 Shape emit_matrix_shape(const Shape *s);
 

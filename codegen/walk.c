@@ -1,6 +1,7 @@
 /* walk.c: see walk.h. */
 #include "codegen/walk.h"
 
+#include "ir/draw_numbers.h"
 #include "ir/words.h"
 #include "targets/target.h"
 
@@ -198,10 +199,14 @@ static bool is_flat_operand(const Walk *w, const Buffer *b, Dim count) {
     return dim_is_one(c) || (b->layout == LAYOUT_ROWS && !b->pitch && dim_equal(c, count));
 }
 
+bool walk_draws_by_row(const Walk *w, const Op *o) {
+    return o->code == OP_random && !ir_draw_numbers(ir_shape(w->f, o->out[0])).in_order;
+}
+
 static bool is_flat_op(const Walk *w, const Op *o) {
     Dim count;
     if (o->code == OP_expand) return shape_count(ir_shape(w->f, o->in[0]), &count) && dim_is_one(count);
-    if (o->code == OP_iota || o->code == OP_broadcast) return false;
+    if (o->code == OP_iota || o->code == OP_broadcast || walk_draws_by_row(w, o)) return false;
     if (o->code == OP_reshape) return true;
     return ir_op_info[o->code].flags & (ELEMENTWISE | EFFECT) || o->code == OP_const || o->code == OP_extent ||
            o->code == OP_reduce_or || !walk_is_live(w, o);

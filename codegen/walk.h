@@ -110,6 +110,8 @@ bool walk_reads(const Walk *w, const Op *o, int n);
 bool walk_loads_full(const Walk *w, const Op *o, int n);
 /* The op makes its result from memory (ir/operands.h). */
 bool walk_is_indirect(const Walk *w, const Op *o);
+/* Makes random numbers that are not drawn by an element's row-major index. */
+bool walk_draws_by_row(const Walk *w, const Op *o);
 bool walk_is_live(const Walk *w, const Op *o); /* the kernel stores a result, or an op of it reads one */
 /* The operand that holds what |o| reads from memory as its |n|th input; -1. */
 int walk_memory_operand(const Walk *w, const Op *o, int n);

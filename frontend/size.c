@@ -39,13 +39,13 @@ bool elab_quotient_is_whole(Elab *e, const Expr *x, Dim quotient) {
 
 /* ---- the declaration --------------------------------------------------------------------------------------------- */
 
-/* Of a `size`: an int of at least 1. */
+/* Of a `size`: an int from 1 to LARGEST_T. */
 static bool count_of(Elab *e, const Expr *x, const char *what, int64_t *out) {
     const Item item = elab_eval_static(e, x, what, STATIC_INT);
     if (item.kind == ITEM_ERROR) return false;
     *out = item.i.mul;
-    if (*out >= 1 && *out <= INT32_MAX) return true;
-    elab_error(e, x->loc, "%s is from 1 to %d; this is %lld", what, INT32_MAX, (long long)*out);
+    if (*out >= 1 && *out <= LARGEST_T) return true;
+    elab_error(e, x->loc, "%s is from 1 to %d; this is %lld", what, LARGEST_T, (long long)*out);
     return false;
 }
 

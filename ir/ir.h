@@ -42,6 +42,7 @@ enum { LARGEST_POWER = 2 };
 typedef struct Sizes { /* of a call; t is 1 in a model without T */
     int64_t n, t;
 } Sizes;
+enum { LARGEST_T = 1 << 20 }; /* that a model may declare */
 enum { ASSUMED_T = 128 }; /* where a decision wants a number: how sums are divided must not depend on the largest T */
 
 typedef struct Shape {

@@ -60,8 +60,8 @@ static void read_const(Reader *r) {
 /* length 1024 unit 8 */
 static void read_length(Reader *r) {
     struct Length *length = &r->m->length;
-    length->most = reader_int(r, "the largest T", 1, INT32_MAX);
-    length->unit = reader_take_word(r, "unit") ? reader_int(r, "what T is a multiple of", 1, INT32_MAX) : 1;
+    length->most = reader_int(r, "the largest T", 1, LARGEST_T);
+    length->unit = reader_take_word(r, "unit") ? reader_int(r, "what T is a multiple of", 1, LARGEST_T) : 1;
     if (length->most % length->unit) reader_fail(r, r->token.loc, "the largest T must be a multiple of its unit");
 }
 

@@ -20,6 +20,15 @@ static const char *row_kind(Dtype storage) {
     return storage == AMP_DT_BF16 ? "ROW_BF16" : storage == AMP_DT_F16 ? "ROW_F16" : "ROW_F32";
 }
 
+/* Of queries that are not numbered in the order of their rows: what is added to a row of this tile. */
+static void put_first(const Walk *w, const Shape *q, const DrawNumbers *d, Text *out) {
+    const char *queries = emit_dim_factor(w->arena, q->d[q->rank - 2]);
+    text_puts(out, "    MAYBE_UNUSED const int64_t n = a->n, t = a->t;\n");
+    text_puts(out, "    const int64_t row = a->attention->row, query = a->attention->query;\n");
+    text_printf(out, "    op.first += %s + query - row;\n",
+                emit_row_number(w->arena, d, arena_printf(w->arena, "((row - query) / %s)", queries), false));
+}
+
 /* A counter is a state, or the number 0. */
 static amp_status put_counters(const Walk *w, const Op *o, int first, Text *out, amp_error *err) {
     static const char *const names[] = {"seed", "iteration", "micro", "first"};
@@ -39,14 +48,15 @@ amp_status cpu_emit_attention(const Walk *w, Text *out, amp_error *err) {
     const Op *o;
     AMP_TRY(walk_own_op(w, &o, err));
     const AttentionOperands at = ir_attention_operands(w->f, o);
-    const Shape *keys = ir_shape(w->f, o->in[at.k]);
+    const Shape *queries = ir_shape(w->f, o->in[at.q]), *keys = ir_shape(w->f, o->in[at.k]);
     const double p = ir_attr(o, "p")->f;
     const bool chooses = at.mask >= 0 && ir_dtype(w->f, o->in[at.mask]) == AMP_DT_BOOL;
-    const Dim all = keys->d[keys->rank - 2];
-    if (dim_varies(all)) text_puts(out, "    const int64_t t = a->t;\n");
-    text_printf(out, "    const AttentionOp op = {.scale = %s, .causal = %d, .pairs = %d, .all_keys = %s",
-                emit_literal(a, AMP_DT_F32, ir_attr(o, "scale")->f), ir_attr(o, "causal")->b,
-                target_attention_form(w->f, o, at.q).storage == AMP_DT_BF16, emit_dim(a, all));
+    const DrawNumbers d = ir_draw_numbers_of_queries(queries);
+    const bool in_order = p == 0.0 || d.in_order;
+    text_printf(out, "    %sAttentionOp op = {.scale = %s, .causal = %d, .pairs = %d, .all_keys = %lld",
+                in_order ? "const " : "", emit_literal(a, AMP_DT_F32, ir_attr(o, "scale")->f), ir_attr(o, "causal")->b,
+                target_attention_form(w->f, o, at.q).storage == AMP_DT_BF16,
+                (long long)ir_draw_keys(keys->d[keys->rank - 2]));
     if (at.mask >= 0) text_puts(out, chooses ? ", .mask = MASK_CHOOSES" : ", .mask = MASK_ADDED");
     if (p > 0.0)
         text_printf(out, ",\n        .p = %s, .kept = %s, .key_hash = key0", emit_literal(a, AMP_DT_F32, p),
@@ -55,7 +65,9 @@ amp_status cpu_emit_attention(const Walk *w, Text *out, amp_error *err) {
     if (o->code == OP_attend_grad)
         text_printf(out, ",\n        .dy = %s, .y = %s", row_kind(target_attention_form(w->f, o, at.dy).storage),
                     row_kind(walk_operand(w, operand_of(w, o, at.y))->storage));
-    text_printf(out, "};\n    attention_%s(a->attention, &op);\n", o->code == OP_attend ? "forward" : "backward");
+    text_puts(out, "};\n");
+    if (!in_order) put_first(w, queries, &d, out);
+    text_printf(out, "    attention_%s(a->attention, &op);\n", o->code == OP_attend ? "forward" : "backward");
     return AMP_OK;
 }
 

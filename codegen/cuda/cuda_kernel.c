@@ -428,7 +428,8 @@ bool cuda_needs_coordinates(const CudaKernel *ck) {
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         if (!o->n_out || !w->values[o->out[0].id].needed) continue;
-        if (o->code == OP_iota || (walk_is_indirect(w, o) && o->code != OP_sum_parts)) return true;
+        if (o->code == OP_iota || walk_draws_by_row(w, o) || (walk_is_indirect(w, o) && o->code != OP_sum_parts))
+            return true;
         Span span = w->values[o->out[0].id].span;
         if (span == SPAN_ROW || span == SPAN_COLUMN) return true;
         for (int n = 0; n < o->n_in; n++) {

@@ -16,13 +16,13 @@ typedef struct Attention {
 } Attention;
 
 /* Core ops read the counters that a number is drawn by, from operand |at| on; the graph's know them. */
-static void find_counters(Attention *a, int at) {
+static void find_counters(Attention *a, int at, Dim keys) {
     const Running *r = a->r;
     if (a->together && at + 1 == r->op->n_in) a->bits = r->in[at];
     if (!a->together || at + 1 >= r->op->n_in) return;
     a->dropout.seed = (uint64_t)(int64_t)r->in[at]->data[0];
     a->dropout.iteration = (uint32_t)(int64_t)r->in[at + 1]->data[0];
-    a->dropout.first = at + 3 < r->op->n_in ? (int64_t)r->in[at + 3]->data[0] * a->keys : 0;
+    a->dropout.first = at + 3 < r->op->n_in ? (int64_t)r->in[at + 3]->data[0] * ir_draw_keys(keys) : 0;
     a->dropout.micro = at + 2 < r->op->n_in ? (uint32_t)(int64_t)r->in[at + 2]->data[0] : 0;
 }
 
@@ -46,9 +46,10 @@ static Attention attention_of(Running *r, int first, int mask) {
     a.scale = interp_float(r, "scale");
     if (a.scale == 0.0) a.scale = 1.0 / sqrt((double)a.width);
     Shape scores = *ir_shape(r->f, r->op->in[first]);
-    scores.d[scores.rank - 1] = dim_const(a.keys);
+    const Dim keys = ir_shape(r->f, r->op->in[first + 1])->d[rank - 2];
+    scores.d[rank - 1] = keys;
     a.dropout = interp_dropout(r, &scores);
-    find_counters(&a, mask + (a.mask != NULL));
+    find_counters(&a, mask + (a.mask != NULL), keys);
     a.weight = interp_scratch(r, a.keys);
     a.kept = interp_scratch(r, a.keys);
     return a;

@@ -155,8 +155,8 @@ static amp_status run_op(Interp *it, const Op *o) {
         *out[i] = interp_tensor(it->a, ir_value(it->f, o->out[i])->name, ir_shape(it->f, o->out[i]), it->sizes);
         it->values[o->out[i].id] = out[i];
     }
-    fn(&(Running){it->f, o, in, out, it->round, it->seed, it->iteration, it->micro, it->full_batch, it->a,
-                  it->options});
+    fn(&(Running){it->f, o, in, out, it->round, it->seed, it->iteration, it->micro, it->full_batch, it->a, it->options,
+                  it->sizes});
     for (int i = 0; i < o->n_out; i++) finish_value(it, o->out[i]);
     return AMP_OK;
 }

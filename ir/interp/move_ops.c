@@ -157,8 +157,10 @@ void interp_op_random(Running *r) {
     uint32_t micro = r->op->n_in > 3 ? (uint32_t)(int64_t)r->in[3]->data[0] : 0;
     uint64_t first = r->op->n_in > 4 ? (uint64_t)(int64_t)r->in[4]->data[0] : 0;
     int64_t word = interp_int(r, "word");
+    const DrawNumbers numbers = ir_draw_numbers(ir_shape(r->f, r->op->out[0]));
     for (int64_t i = 0; i < r->out[0]->count; i++) {
-        uint64_t element = word < 0 ? first + (uint64_t)i : 4 * (first + (uint64_t)i) + (uint64_t)word;
+        const uint64_t number = first + (uint64_t)ir_draw_number(&numbers, i, r->at);
+        const uint64_t element = word < 0 ? number : 4 * number + (uint64_t)word;
         r->out[0]->data[i] = amp_random_unit(amp_random_u32(seed, key, iteration, micro, element));
     }
 }

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "ir/draw_numbers.h"
 #include "ir/interp/interp.h"
 
 #ifdef __cplusplus
@@ -20,6 +21,7 @@ typedef struct Running {
     uint64_t seed, iteration, micro, full_batch; /* for dropout, whose states appear when it is lowered */
     Arena *a;
     const InterpOptions *options; /* or NULL */
+    Sizes at;
 } Running;
 
 typedef void InterpFn(Running *r);
@@ -60,11 +62,12 @@ Line interp_line(const InterpTensor *t, int64_t dim, int64_t l);
 typedef struct Dropout {
     uint64_t seed;
     uint32_t key, iteration, micro;
+    DrawNumbers numbers;
     int64_t first; /* the number of the tensor's first element */
     double p;
 } Dropout;
-/* Of the op's p and key, with the counters of the run, for a tensor of shape |s|.  Where ranks train together elements
- * are counted over all their samples. */
+/* Of the op's p and key, with the counters of the run, for a tensor of shape |s|.  Samples are counted over
+ * all micro-batches and ranks. */
 Dropout interp_dropout(const Running *r, const Shape *s);
 double interp_kept(const Running *r, const Dropout *d, int64_t element);
 

@@ -129,32 +129,25 @@ void interp_op_sigmoid_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0,
 
 void interp_op_tanh_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * (1 - in(r, 1, i) * in(r, 1, i)); }
 
-/* As lower_place_in_step. */
-static void place_in_step(const Running *r, const Shape *s, uint32_t *micro, int64_t *first) {
-    *micro = (uint32_t)r->micro;
-    *first = 0;
-    if (!r->f->module->distribution) return;
-    int64_t each = 1;
-    bool leads = s->rank && s->d[0].n && s->d[0].div <= 1;
-    for (int i = 0; i < s->rank; i++) {
-        leads = leads && (!i || !s->d[i].n);
-        each *= s->d[i].mul;
-    }
-    if (leads) *first = (int64_t)(r->micro * r->full_batch) * each;
-    if (leads || !shape_batch_dims(s)) *micro = 0;
+/* The first number of a tensor, and the micro-batch that it is drawn by: as lower_place_in_step. */
+static int64_t place_in_step(const Running *r, const Shape *s, const DrawNumbers *d, uint32_t *micro) {
+    *micro = d->by_sample || !shape_batch_dims(s) ? 0 : (uint32_t)r->micro;
+    return d->by_sample ? (int64_t)(r->micro * r->full_batch) * d->each : 0;
 }
 
 Dropout interp_dropout(const Running *r, const Shape *s) {
     const char *key = ir_attr(r->op, "key")->s;
     uint32_t hash = amp_hash32(key && *key ? key : r->op->path ? r->op->path : "");
     Dropout d = {.seed = r->seed, .key = hash, .iteration = (uint32_t)r->iteration, .p = interp_float(r, "p")};
-    place_in_step(r, s, &d.micro, &d.first);
+    d.numbers = ir_draw_numbers(s);
+    d.first = place_in_step(r, s, &d.numbers, &d.micro);
     return d;
 }
 
 double interp_kept(const Running *r, const Dropout *d, int64_t element) {
     if (d->p == 0.0) return 1.0;
-    uint32_t word = amp_random_u32(d->seed, d->key, d->iteration, d->micro, (uint64_t)(d->first + element));
+    const uint64_t number = (uint64_t)(d->first + ir_draw_number(&d->numbers, element, r->at));
+    uint32_t word = amp_random_u32(d->seed, d->key, d->iteration, d->micro, number);
     bool kept = amp_random_unit(word) >= interp_round(r->round, AMP_DT_F32, d->p);
     return kept ? interp_round(r->round, AMP_DT_F32, 1.0 / (1.0 - d->p)) : 0.0;
 }
@@ -208,12 +201,9 @@ void interp_op_dithered_cast(Running *r) {
 void interp_op_stochastic_cast(Running *r) {
     Dtype t = ir_dtype(r->f, r->op->out[0]);
     const uint32_t key = amp_hash32(ir_attr(r->op, "key")->s);
-    uint32_t micro;
-    int64_t first;
-    place_in_step(r, ir_shape(r->f, r->op->out[0]), &micro, &first);
-    FOR_EACH(r, i) {
-        uint64_t element = (uint64_t)(4 * (first + i) + interp_int(r, "word"));
-        uint32_t word = amp_random_u32(r->seed, key, (uint32_t)r->iteration, micro, element);
+    FOR_EACH(r, i) { /* of a parameter or a moment, which have no N */
+        uint64_t element = (uint64_t)(4 * i + interp_int(r, "word"));
+        uint32_t word = amp_random_u32(r->seed, key, (uint32_t)r->iteration, 0, element);
         result(r)[i] = r->round ? dithered(t, in(r, 0, i), amp_random_unit(word)) : in(r, 0, i);
     }
 }

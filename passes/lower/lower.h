@@ -12,6 +12,7 @@
 #ifndef AMP_PASSES_LOWER_LOWER_H
 #define AMP_PASSES_LOWER_LOWER_H
 
+#include "ir/draw_numbers.h"
 #include "passes/common/common.h"
 
 #ifdef __cplusplus
@@ -234,13 +235,13 @@ Val lower_batch_product(Lowering *l, Val a, bool ta, Val b, bool tb);
 Val lower_signed_by(Lowering *l, Val v, Val x);
 /* log(1 + t) for t >= 0, accurate near 0. */
 Val lower_log1p(Lowering *l, Val t);
-/* Of the random numbers of a tensor of shape |s|: appends to |in| where they are in a step of several micro-batches:
- * the number of the micro-batch; or, where ranks train together, how many places come before, so that numbers do not
- * depend on how samples are divided.  Places are what the first |dims| dimensions count.  How many operands there are
- * then. */
-int lower_place_in_step(Lowering *l, const Shape *s, int dims, Val *in, int n);
-/* Uniform numbers in [0, 1) for the elements of |like|, f32 and plain, by the key |key| or the op's path. */
-Val lower_random(Lowering *l, Val like, const char *key);
+/* Of the random numbers of a tensor whose elements have the numbers |d|: appends to |in| where they are in a step of
+ * several micro-batches: how many numbers come before, so that they do not depend on how samples are divided; or, if
+ * there are no samples, the micro-batch.  |of_batch|: its shape depends on N.  How many operands there are then. */
+int lower_place_in_step(Lowering *l, const DrawNumbers *d, bool of_batch, Val *in, int n);
+/* Uniform numbers in [0, 1) for the elements of |like|, f32 and plain, by the key |key| or the op's path.  |s|: its
+ * shape, in which T = 1 is not yet a plain 1. */
+Val lower_random(Lowering *l, Val like, const Shape *s, const char *key);
 /* 1 / (1 + exp(-x)) */
 Val lower_logistic(Lowering *l, Val x);
 

@@ -114,8 +114,8 @@ static int add_mask_and_counters(Lowering *l, const Attention *a, Val *in, int n
     if (a->p == 0.0) return n;
     in[n++] = lower_counter(l, COUNTER_SEED);
     in[n++] = lower_counter(l, COUNTER_ITERATION);
-    const Shape queries = *ir_shape(l->f, a->q);
-    return lower_place_in_step(l, &queries, queries.rank - 1, in, n);
+    const DrawNumbers queries = ir_draw_numbers_of_queries(ir_shape(l->f, a->q));
+    return lower_place_in_step(l, &queries, shape_batch_dims(ir_shape(l->f, a->q)), in, n);
 }
 
 static Op *attend_op(Lowering *l, const Attention *a, Opcode code, const Val *in, int n) {
@@ -132,7 +132,7 @@ static void lower_to_attend(Lowering *l, const Attention *a) {
     Val in[9] = {with_heads(l, a, a->q), with_heads(l, a, a->k), with_heads(l, a, a->v)};
     const int n = add_mask_and_counters(l, a, in, 3);
     /* no dim says how many words of bits T keys take */
-    const bool keeps = a->p > 0.0 && !is_sized(ir_shape(l->f, a->k), 2) &&
+    const bool keeps = a->p > 0.0 && !is_long(ir_shape(l->f, a->k), 2) &&
                        target_with_sums(l->c->options->target, l->f->module)->keeps_dropout;
     const Op *o = attend_op(l, a, keeps ? OP_attend_drop : OP_attend, in, n);
     give_heads(l, a, 0, o->out[0]);
@@ -204,7 +204,7 @@ static Val scores(Lowering *l, const Attention *a) {
 /* 1 / (1 - p) or 0 by element, or NO_VAL where nothing is dropped. */
 static Val kept(Lowering *l, const Attention *a, Val like) {
     if (a->p == 0.0) return NO_VAL;
-    Val drawn = lower_random(l, like, a->key), keep = lower_binary(l, OP_le, lower_number(l, a->p), drawn);
+    Val drawn = lower_random(l, like, &a->scores, a->key), keep = lower_binary(l, OP_le, lower_number(l, a->p), drawn);
     Val factor_of_kept = lower_number(l, 1.0 / (1.0 - a->p));
     return lower_select(l, keep, factor_of_kept, lower_number(l, 0.0));
 }

@@ -259,9 +259,9 @@ static void lower_tanh_grad(Lowering *l) {
     lower_give(l, 0, lower_mul(l, dy, one_minus(l, lower_mul(l, y, y))));
 }
 
-/* i64: |each| times the samples of all micro-batches before this one. */
-static Val elements_before(Lowering *l, int64_t each) {
-    Val *shared = lower_memo(l, "elements before, of %lld", (long long)each);
+/* i64: |each| times the samples of all micro-batches before this one, each as if it were full. */
+static Val numbers_before(Lowering *l, int64_t each) {
+    Val *shared = lower_memo(l, "numbers before, of %lld", (long long)each);
     if (shared->id) return *shared;
     Val micro = lower_counter(l, COUNTER_MICRO), full = lower_counter(l, COUNTER_FULL_BATCH);
     Val samples = ir_emit(l->f, OP_mul, AMP_DT_I64, NULL, 2, micro, full);
@@ -269,39 +269,24 @@ static Val elements_before(Lowering *l, int64_t each) {
     return *shared = ir_emit(l->f, OP_mul, AMP_DT_I64, NULL, 2, samples, of_sample);
 }
 
-/* Of a sample; of T more than a call has, so that ranks whose T differ draw no number twice. */
-static int64_t elements_along(Dim d) {
-    enum { ABOVE_T = 1 << 16 };
-    int64_t count = d.mul / greatest_common_divisor(d.mul, dim_given(d));
-    for (int i = 0; i < d.t + d.sized; i++) count *= ABOVE_T;
-    return count;
-}
-
-int lower_place_in_step(Lowering *l, const Shape *s, int dims, Val *in, int n) {
-    const Module *m = l->f->module;
-    if (!ir_step_is_divided(m)) return n;
-    if (!m->distribution) {
-        in[n++] = lower_counter(l, COUNTER_MICRO);
-        return n;
-    }
-    if (!shape_batch_dims(s)) return n;
-    int64_t each = 1;
-    bool leads = s->d[0].n && s->d[0].div <= 1;
-    for (int i = 0; i < dims; i++) {
-        leads = leads && (!i || !s->d[i].n);
-        each *= elements_along(s->d[i]);
-    }
-    in[n++] = leads ? lower_number_of(l, 0, AMP_DT_I64) : lower_counter(l, COUNTER_MICRO);
-    if (leads) in[n++] = elements_before(l, each);
+int lower_place_in_step(Lowering *l, const DrawNumbers *d, bool of_batch, Val *in, int n) {
+    if (!of_batch || !ir_step_is_divided(l->f->module)) return n;
+    in[n++] = d->by_sample ? lower_number_of(l, 0, AMP_DT_I64) : lower_counter(l, COUNTER_MICRO);
+    if (d->by_sample) in[n++] = numbers_before(l, d->each);
     return n;
 }
 
-Val lower_random(Lowering *l, Val like, const char *key) {
-    Val in[5] = {like};
-    const Shape s = *ir_shape(l->f, like);
-    in[1] = lower_counter(l, COUNTER_SEED);
-    in[2] = lower_counter(l, COUNTER_ITERATION);
-    const int n = lower_place_in_step(l, &s, s.rank, in, 3);
+/* A value of the shape |s|, which alone is read: |like| if it knows which of its dimensions are T = 1. */
+static Val shaped(Lowering *l, Val like, const Shape *s) {
+    bool same = true;
+    for (int i = 0; i < s->rank; i++) same = same && s->d[i].sized == ir_shape(l->f, like)->d[i].sized;
+    return same ? like : lower_expand(l, lower_number(l, 0.0), s);
+}
+
+Val lower_random(Lowering *l, Val like, const Shape *s, const char *key) {
+    Val in[5] = {shaped(l, like, s), lower_counter(l, COUNTER_SEED), lower_counter(l, COUNTER_ITERATION)};
+    const DrawNumbers numbers = ir_draw_numbers(s);
+    const int n = lower_place_in_step(l, &numbers, shape_batch_dims(s), in, 3);
     Op *random = ir_op_new(l->f, OP_random, in, n);
     ir_attr(random, "key")->s = key && *key ? key : l->op->path;
     return ir_make_results(l->f, random, AMP_DT_F32, NULL);
@@ -313,7 +298,7 @@ static Val draw(Lowering *l) {
     const Shape plain = *ir_shape(l->f, l->op->out[0]);
     Val like = l->op->in[0];
     if (l->form == FORM_LAST) like = lower_expand(l, lower_number(l, 0.0), &plain); /* only its shape is read */
-    return lower_to_form(l, lower_random(l, like, ir_attr(l->op, "key")->s));
+    return lower_to_form(l, lower_random(l, like, &plain, ir_attr(l->op, "key")->s));
 }
 
 /* x / (1 - p) where a uniform number is at least p, else 0.  Forward and backward draw the same number: the key is the
@@ -328,7 +313,8 @@ static void lower_dropout(Lowering *l) {
 
 /* Elements are numbered as they lie in memory: a convolution's weight as [KH, KW, I, O]. */
 static void lower_stochastic_cast(Lowering *l) {
-    Val x = lower_operand(l, 0), u = lower_random(l, x, ir_attr(l->op, "key")->s);
+    const Shape s = *ir_shape(l->f, l->op->out[0]);
+    Val x = lower_operand(l, 0), u = lower_random(l, x, &s, ir_attr(l->op, "key")->s);
     ir_attr(ir_def(l->f, u), "word")->i = lower_int(l, "word");
     lower_give(l, 0, ir_emit(l->f, OP_dithered_cast, ir_dtype(l->f, l->op->out[0]), NULL, 2, x, u));
 }

@@ -3,9 +3,9 @@
 #include "passes/passes.h"
 #include "targets/target.h"
 
-static bool has_sized_keys(const Func *f, const Op *o, const AttentionOperands *at) {
+static bool has_long_keys(const Func *f, const Op *o, const AttentionOperands *at) {
     const Shape *k = ir_shape(f, o->in[at->k]);
-    return dim_is_sized(k->d[k->rank - 2]);
+    return dim_varies(k->d[k->rank - 2]);
 }
 
 /* What IR at stage lower holds that the target has no kernel for; NULL: nothing. */
@@ -14,7 +14,7 @@ static const char *lacks_kernel(const Target *t, const Func *f, const Op *o) {
     if (ir_is_attention(o) && !t->attends(ir_dtype(f, o->in[at.q]))) return "attention in one piece";
     if (ir_is_attention(o) && !t->keeps_dropout && (o->code == OP_attend_drop || at.bits >= 0))
         return "attention that keeps the bits of dropout";
-    if (o->code == OP_attend_grad && t->keeps_dropout && at.counters >= 0 && !has_sized_keys(f, o, &at))
+    if (o->code == OP_attend_grad && t->keeps_dropout && at.counters >= 0 && !has_long_keys(f, o, &at))
         return "the gradient of attention without the bits of dropout";
     return ir_parts(o) > 1 && !t->sum_blocks ? "products in parts" : NULL;
 }

@@ -307,6 +307,67 @@ TEST_F(CoreModelTest, BytesPowersAndIndexes) {
           {1, 3}, 1e-6);
 }
 
+// Drawn by sample: of a row for each sample and token, of scores, of one column, of samples that do not lead.
+const char kDrawn[] = R"(  input %a : f32[N, COLS, 12]
+  input %b : f32[N, 2, COLS, COLS]
+  input %c : f32[COLS, N, 12]
+  input %d : f32[N, COLS, 1]
+  input %e : f32[COLS, COLS, 3]
+  input %seed : i64
+  input %step : i64
+  input %micro : i64
+  %first = const(; value = 2199023255552.0) : i64
+  %ra = random(%a, %seed, %step; key = "a") : f32[N, COLS, 12]
+  %rb = random(%b, %seed, %step, %micro, %first; key = "b") : f32[N, 2, COLS, COLS]
+  %rc = random(%c, %seed, %step, %micro, %first; key = "c") : f32[COLS, N, 12]
+  %rd = random(%d, %seed, %step; key = "d") : f32[N, COLS, 1]
+  %re = random(%e, %seed, %step; key = "e") : f32[COLS, COLS, 3]
+  %ad = add(%ra, %d) : f32[N, COLS, 12]
+  %y = mul(%ad, %rd) : f32[N, COLS, 12]
+  %m = reduce_max(%rb; dims = (3), keep = true) : f32[N, 2, COLS, 1]
+  %z = sub(%rb, %m) : f32[N, 2, COLS, COLS]
+  result ra = %ra
+  result rb = %rb
+  result rc = %rc
+  result re = %re
+  result y = %y
+  result z = %z
+)";
+
+// Samples are columns.
+const char kDrawnByColumn[] = R"(  input %a : f32[12, N]
+  input %b : f32[COLS, N]
+  input %seed : i64
+  input %step : i64
+  %ra = random(%a, %seed, %step; key = "a") : f32[12, N]
+  %rb = random(%b, %seed, %step; key = "b") : f32[COLS, N]
+  result ra = %ra
+  result rb = %rb
+)";
+
+// |body| with T, and with the number of this call.
+void CheckLengths(const std::function<void(const std::string &)> &check, const std::string &body) {
+    for (int64_t length : {1, 5, 8, 40}) {
+        SCOPED_TRACE(length);
+        std::string open = body, fixed = body;
+        for (size_t at; (at = open.find("COLS")) != std::string::npos;) open.replace(at, 4, "T");
+        for (size_t at; (at = fixed.find("COLS")) != std::string::npos;)
+            fixed.replace(at, 4, "T=" + std::to_string(length));
+        run_length = length;
+        check("module \"core\" stage lower {\n  length 1024 unit 1\n}\nfunc infer {\n" + open + "}\n");
+        run_length = 1;
+        check("module \"core\" stage lower {\n}\nfunc infer {\n" + fixed + "}\n");
+    }
+}
+
+TEST_F(CoreModelTest, RandomNumbersOfSamples) {
+    CheckLengths([&](const std::string &text) { Check(text, {1, 3}, 1e-6); }, kDrawn);
+}
+
+TEST_F(CoreModelTest, RandomNumbersOfSamplesThatAreColumns) {
+    CheckLengths([&](const std::string &text) { Check(text, {1, 19}, 1e-6); }, kDrawnByColumn);
+}
+
 TEST_F(CoreModelTest, BatchedProducts) {
     Check(Text(R"(  input %q : f32[N, 2, 5, 8]
   input %k : f32[N, 2, 7, 8]

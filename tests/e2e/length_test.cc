@@ -1,5 +1,7 @@
 // A model whose T is known at run time gives, at each T, the bits of the same model compiled for that T: losses,
 // results and weights after steps, on any number of threads.
+#include <cmath>
+
 #include "tests/e2e/harness.h"
 
 namespace {
@@ -101,6 +103,67 @@ TEST(Length, OfOne) {
     const std::string body = "    h = transpose(reshape(x; shape = [N, T, 3, 8]); a = 1, b = 2)\n"
                              "    logits = linear(flatten(sum(layer_norm(h) as ln; dims = 2)); out = 10) as head\n";
     compare("one", text_of(body, "fp32"), {1}, 13);
+}
+
+// ---- dropout -------------------------------------------------------------------------------------------------------
+
+// Places that are not |seen| count nowhere, so the loss is of the samples alone.
+std::string padded(int accumulate, const std::string &p = "0.3") {
+    return "amp 1\nsize T = 64\nmodel m(x: f32[N, T, 24], seen: f32[N, T]) -> logits {\n"
+           "    h = dropout(linear(x; out = 24) as fc; p = " +
+           p +
+           ")\n"
+           "    q = reshape(h; shape = [N, 1, T, 24])\n"
+           "    y = attention(q, q, q, reshape(seen; shape = [N, 1, 1, T]) != 0.0; p = " +
+           p +
+           ")\n"
+           "    y = reshape(y; shape = [N, T, 24]) * reshape(seen; shape = [N, T, 1])\n"
+           "    logits = linear(sum(y; dims = (1)); out = 10) as head\n}\n"
+           "train m {\n    input targets: i32[N]\n    loss = cross_entropy(logits, targets)\n"
+           "    optimizer = sgd(lr = 0.1)\n    accumulate = " +
+           std::to_string(accumulate) + "\n}\nprecision fp32 { }\n";
+}
+
+enum { kSamples = 4, kPlaces = 8, kWidth = 24 };
+
+// Of a step on the samples, which are kPlaces long: their padding makes them |t|.
+double loss_of(const std::string &path, int64_t t, int accumulate, bool symbolic) {
+    const int64_t n = kSamples / accumulate;
+    Training r(path, n);
+    EXPECT_TRUE(r.ok()) << r.err.message;
+    if (!r.ok()) return 0.0;
+    e2e::Batch all(kSamples, kPlaces * kWidth, 10, 5);
+    amp_step_report report = {};
+    for (int micro = 0; micro < accumulate; micro++) {
+        std::vector<float> x(static_cast<size_t>(n * t * kWidth)), seen(static_cast<size_t>(n * t));
+        for (int64_t i = 0; i < n; i++) {
+            const float *sample = all.x.data() + (micro * n + i) * kPlaces * kWidth;
+            std::copy(sample, sample + kPlaces * kWidth, x.begin() + i * t * kWidth);
+            std::fill_n(seen.begin() + i * t, int{kPlaces}, 1.0f);
+        }
+        const void *inputs[] = {x.data(), seen.data(), all.y.data() + micro * n};
+        EXPECT_EQ(amp_step(r.session, inputs, {n, symbolic ? t : 0}, &report, &r.err), AMP_OK) << r.err.message;
+    }
+    EXPECT_TRUE(report.complete);
+    return report.loss;
+}
+
+TEST(Length, ASampleHasOneMaskInBatchesOfAnyLength) {
+    const std::string path = compile("padded", padded(1), 0);
+    const double loss = loss_of(path, kPlaces, 1, true);
+    for (int64_t t : {9, 16, 64}) EXPECT_NEAR(loss_of(path, t, 1, true), loss, 2e-6) << t;
+    EXPECT_NEAR(loss_of(compile("padded", padded(1), 13), 13, 1, false), loss, 2e-6);
+    EXPECT_GT(std::fabs(loss_of(compile("kept", padded(1, "0.0"), 0), kPlaces, 1, true) - loss), 1e-4);
+}
+
+TEST(Length, ASampleHasOneMaskInMicroBatches) {
+    for (int64_t length : {0, int{kPlaces}}) {
+        const double loss = loss_of(compile("whole", padded(1), length), kPlaces, 1, !length);
+        for (int accumulate : {2, 4})
+            EXPECT_NEAR(loss_of(compile("micro" + std::to_string(accumulate), padded(accumulate), length), kPlaces,
+                                accumulate, !length),
+                        loss, 2e-6);
+    }
 }
 
 // ---- calls ---------------------------------------------------------------------------------------------------------

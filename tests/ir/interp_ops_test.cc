@@ -144,11 +144,29 @@ TEST_F(Interp, RandomTakesTheMicroBatch) {
     Values r = Run("lower", lines, {Values(4, 0.0), {7}, {3}, {2}})["r"];
     for (int i = 0; i < 4; i++)
         EXPECT_EQ(r[i], amp_random_unit(amp_random_u32(7, amp_hash32("k"), 3, 2, static_cast<uint64_t>(i))));
-    const std::string graph = "input %x : f32[4]\nstate %seed : i64\nstate %iteration : i64\nstate %micro : i64\n%y = "
-                              "dropout(%x; p = 0.5, key = \"k\") : f32[4]\nresult y = %y";
-    const std::string states = "state %seed : i64 counter state %iteration : i64 counter state %micro : i64 counter";
-    Values y = Run("simplify", graph, {Values(4, 1.0), {7}, {3}, {2}}, 1, false, states)["y"];
-    for (int i = 0; i < 4; i++) EXPECT_EQ(y[i], r[i] >= 0.5 ? 2.0 : 0.0);
+}
+
+// In the third micro-batch of up to five samples: samples are counted over all; without N nothing is; of pairs of
+// samples the micro-batch is.
+TEST_F(Interp, DropoutCountsSamples) {
+    const struct {
+        const char *type;
+        uint32_t micro;
+        uint64_t first;
+    } cases[] = {{"f32[N, 2]", 0, 2 * 5 * 2}, {"f32[2, 2]", 0, 0}, {"f32[N, N]", 2, 0}};
+    for (const auto &c : cases) {
+        std::string states, graph = std::string("input %x : ") + c.type + "\n";
+        for (const char *name : {"seed", "iteration", "micro", "full_batch"}) {
+            states += std::string("state %") + name + " : i64 counter ";
+            graph += std::string("state %") + name + " : i64\n";
+        }
+        graph += std::string("%y = dropout(%x; p = 0.5, key = \"k\") : ") + c.type + "\nresult y = %y";
+        const Values y = Run("simplify", graph, {Values(4, 1.0), {7}, {3}, {2}, {5}}, 2, false, states)["y"];
+        for (uint64_t i = 0; i < 4; i++)
+            EXPECT_EQ(y[i],
+                      amp_random_unit(amp_random_u32(7, amp_hash32("k"), 3, c.micro, c.first + i)) >= 0.5 ? 2.0 : 0.0)
+                << c.type;
+    }
 }
 
 } // namespace

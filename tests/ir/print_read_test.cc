@@ -426,7 +426,7 @@ TEST_F(PrintRead, MalformedTextIsRefusedWithItsPlace) {
         {"module \"m\" stage lower { train for \"g*\" }", "expected 'loss', found '}'"},
         {"module \"m\" stage lower { accumulate 0 }", "the number of micro-batches must be from 1 to 2147483647"},
         {"module \"m\" stage lower { optimizer sgd(lr = cosine(peak = step(base = 1))) }", "expected ',', found '('"},
-        {"module \"m\" stage lower { length 0 }", "the largest T must be from 1 to 2147483647"},
+        {"module \"m\" stage lower { length 0 }", "the largest T must be from 1 to 1048576"},
         {"module \"m\" stage lower { length 12 unit 8 }", "the largest T must be a multiple of its unit"},
         {"module \"m\" stage lower { } func f { input %x : f32[N * 3] }", "expected N or T, found '3'"},
         {"module \"m\" stage lower { } func f { input %x : f32[N * N * N] }",

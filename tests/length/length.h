@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <random>
+#include <regex>
 #include <sstream>
 
 #include "frontend/frontend.h"
@@ -128,8 +129,15 @@ class LengthTest : public testing::Test {
         return out;
     }
 
-    void ExpectSameDecisions(const std::string &text, int64_t t) {
+    // On CUDA a number of keys keeps the bits of attention's dropout, which T cannot: so without this dropout.
+    static std::string WithoutBits(std::string text) {
+        static const std::regex drops("(attention\\([^\n]*), p = 0\\.1");
+        return std::regex_replace(text, drops, "$1");
+    }
+
+    void ExpectSameDecisions(const std::string &original, int64_t t) {
         for (const Target *target : targets) {
+            const std::string text = target->keeps_dropout ? WithoutBits(original) : original;
             Module *any = Compile(text, 0, STAGE_DROP_VIEWS, target), *one = Compile(text, t, STAGE_DROP_VIEWS, target);
             ASSERT_TRUE(any && one);
             EXPECT_EQ(Functions(any, t), Functions(one, t)) << target->name << ", T = " << t << "\n" << text;

@@ -10,9 +10,9 @@ typedef struct AttentionOp {
     int causal, pairs;    /* pairs: products read bf16 */
     MaskKind mask;
     RowKind dy, y;
-    int64_t all_keys;
+    int64_t all_keys; /* as many as numbers of a query's keys are counted */
     uint32_t key_hash;
-    int64_t seed, iteration, micro, first; /* first: the number of the first query of the call */
+    int64_t seed, iteration, micro, first; /* first: of a query's number, what is more than its row */
 } AttentionOp;
 
 /* ---- scores ---- */
@@ -70,8 +70,7 @@ INLINE void attention_kept(const amp_attention_tile *t, const AttentionOp *op, i
                 which[l] = (int32_t)(element & 3);
             }
             philox(op->seed, op->iteration, op->micro, op->key_hash, first >> 2, quarter, drawn);
-            word[j] = (vu)select_vi(which < 2, select_vi(which == 0, (vi)drawn[0], (vi)drawn[1]),
-                                    select_vi(which == 2, (vi)drawn[2], (vi)drawn[3]));
+            word[j] = word_of_four(drawn, (vu)which);
         }
     }
     for (int j = 0; j < 4; j++)

@@ -27,11 +27,9 @@ INLINE WideProduct wide_product(vu a, uint32_t m) {
     return (WideProduct){(vu)((even & low_half) | (odd << 32)), (vu)((even >> 32) | (odd & ~low_half))};
 }
 
-/* The four words of each lane's counter: |first| + |lane|, an element divided by 4. */
-INLINE void philox(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, uint64_t first, vu lane,
-                   vu *word) {
-    vu c0 = key_hash + (vu){0}, c1 = (uint32_t)iteration + (vu){0}, c3 = lane + (uint32_t)first;
-    vu c2 = (uint32_t)micro + (uint32_t)(first >> 32) - (vu)(c3 < (uint32_t)first + (vu){0}); /* a carry is -1 */
+/* The four words of each lane's counter, whose last two are |c2| and |c3|. */
+INLINE void philox_of(int64_t seed, int64_t iteration, uint32_t key_hash, vu c2, vu c3, vu *word) {
+    vu c0 = key_hash + (vu){0}, c1 = (uint32_t)iteration + (vu){0};
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)((uint64_t)seed >> 32);
     for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
         const WideProduct p0 = wide_product(c0, 0xD2511F53u), p1 = wide_product(c2, 0xCD9E8D57u);
@@ -46,16 +44,40 @@ INLINE void philox(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_
     word[3] = c3;
 }
 
+/* Of |first| + |lane|, an element divided by 4. */
+INLINE void philox(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, uint64_t first, vu lane,
+                   vu *word) {
+    const vu c3 = lane + (uint32_t)first;
+    const vu carry = (vu)(c3 < (uint32_t)first + (vu){0}); /* -1 */
+    philox_of(seed, iteration, key_hash, (uint32_t)micro + (uint32_t)(first >> 32) - carry, c3, word);
+}
+
 /* In [0, 1): 24 bits of each word. */
 INLINE vf uniform_vf(vu word) { return float_vi((vi)(word >> 8)) * 0x1p-24f; }
 
+INLINE vu word_of_four(const vu *c, vu which) {
+    return (vu)select_vi((vi)(which < 2), select_vi((vi)(which == 0), (vi)c[0], (vi)c[1]),
+                         select_vi((vi)(which == 2), (vi)c[2], (vi)c[3]));
+}
+
 /* f32 uniform in [0, 1) for the elements first, first + 1, ... */
 INLINE vf random_vf(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, int64_t first) {
-    const vu element_low = (vu)lane_index() + (uint32_t)(first & 3), which = element_low & 3;
+    const vu element_low = (vu)lane_index() + (uint32_t)(first & 3);
     vu c[4];
     philox(seed, iteration, micro, key_hash, (uint64_t)first >> 2, element_low >> 2, c);
-    return uniform_vf((vu)select_vi((vi)(which < 2), select_vi((vi)(which == 0), (vi)c[0], (vi)c[1]),
-                                    select_vi((vi)(which == 2), (vi)c[2], (vi)c[3])));
+    return uniform_vf(word_of_four(c, element_low & 3));
+}
+
+/* The same for elements of any numbers. */
+INLINE vf random_lanes_vf(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, const uint64_t *element) {
+    vu high, low, which, c[4];
+    for (int l = 0; l < W; l++) {
+        high[l] = (uint32_t)(element[l] >> 34);
+        low[l] = (uint32_t)(element[l] >> 2);
+        which[l] = (uint32_t)element[l] & 3;
+    }
+    philox_of(seed, iteration, key_hash, (uint32_t)micro + high, low, c);
+    return uniform_vf(word_of_four(c, which));
 }
 
 /* The four words of each of the elements first, first + 1, ..., for up to four draws of an element. */

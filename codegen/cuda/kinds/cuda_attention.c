@@ -66,9 +66,12 @@ static void declare_shape(CudaKernel *ck, const AttentionPlan *p) {
     emit_line(&ck->e, "typedef AttentionShape<%s, %lld, %lld, %lld, %lld, %d, %s%s> Shape;", p->factors->name,
               fixed_length(p->queries), fixed_length(p->keys), (long long)p->width, (long long)p->v_width,
               p->copy_bytes, p->causal ? "true" : "false", units);
-    const bool draws_again = p->gradient && p->drops && p->at.bits < 0 && !dim_varies(p->keys);
+    const char *numbers = "";
+    if (p->drops && (dim_is_sized(p->keys) || dim_is_sized(p->queries)))
+        numbers = arena_printf(ck->w->arena, ", %lld, %lld", (long long)ir_draw_keys(p->keys),
+                               (long long)ir_draw_keys(p->queries));
     emit_line(&ck->e, "typedef ScoreRule<Shape, %s, %s%s> Rule;", mask_kind(ck->w, p), p->drops ? "true" : "false",
-              draws_again ? ", false" : "");
+              numbers);
 }
 
 /* The bits of a head: a result of attention, an operand of its gradient. */
@@ -96,9 +99,11 @@ static amp_status set_counters(CudaKernel *ck, const AttentionPlan *p) {
         else if (operand >= 0) emit_line(&ck->e, "rule.%s = *b%d;", names[i], operand);
         else return amp_fail(ck->e.err, AMP_INTERNAL, "%s: no counter", walk_name(ck->w));
     }
-    emit_line(&ck->e, "rule.row = %s(lead * %lld + head) * %s;",
-              p->at.counters + 3 < p->op->n_in ? "rule.first + " : "", (long long)p->heads,
-              emit_dim_factor(a, p->queries));
+    const char *first = p->at.counters + 3 < p->op->n_in ? "rule.first + " : "";
+    const char *head = arena_printf(a, "(lead * %lld + head)", (long long)p->heads);
+    const DrawNumbers d = ir_draw_numbers_of_queries(&p->scores);
+    if (d.in_order) emit_line(&ck->e, "rule.row = %s%s * %s;", first, head, emit_dim_factor(a, p->queries));
+    else emit_line(&ck->e, "rule.row = %s%s;", first, emit_row_number(a, &d, head, true));
     emit_line(&ck->e, "rule.key_hash = (uint32_t)key;");
     return AMP_OK;
 }
@@ -455,10 +460,11 @@ static amp_status emit_attention(CudaKernel *ck, const AttentionPlan *p) {
 amp_status cuda_emit_attention(CudaKernel *ck) {
     AttentionPlan p;
     AMP_TRY(attention_plan(ck->w, &p, ck->e.err));
-    if (dim_varies(p.keys) && (p.at.bits >= 0 || p.op->code == OP_attend_drop))
+    const bool has_bits = p.at.bits >= 0 || p.op->code == OP_attend_drop, needs_bits = !dim_varies(p.keys);
+    if (p.drops && has_bits != needs_bits && (has_bits || p.gradient))
         return amp_fail(ck->e.err, AMP_UNSUPPORTED,
-                        "%s: bits of dropout are not supported for CUDA if the number of keys depends on T; use attend "
-                        "and counters",
-                        walk_name(ck->w));
+                        "%s: bits of dropout are %s for CUDA if the number of keys %s; use %s", walk_name(ck->w),
+                        needs_bits ? "needed" : "not supported", needs_bits ? "is fixed" : "depends on T",
+                        needs_bits ? "attend_drop" : "attend and counters");
     return emit_attention(ck, &p);
 }

@@ -19,6 +19,15 @@ static int fit_columns(int64_t cols, int vector) {
     return vector;
 }
 
+/* Columns from a multiple of |vector| on, which the compiler does not see if their number is an argument: it draws
+ * four random numbers at once if it knows. */
+static const char *rounded_column(const CudaKernel *ck) {
+    const Walk *w = ck->w;
+    bool draws = false;
+    for (int i = 0; i < w->k->count; i++) draws = draws || walk_draws_by_row(w, walk_op(w, i));
+    return draws && ck->vector > 1 && dim_varies(w->cols) ? arena_printf(w->arena, " & -%d", ck->vector) : "";
+}
+
 /* Full operands need the row's place only where something else does, or |at| counts what is past the columns too. */
 static void put_tile_place(CudaKernel *ck) {
     ck->at = "at";
@@ -30,7 +39,7 @@ static void put_tile_place(CudaKernel *ck) {
     const char *end = cuda_row_end(ck);
     ck->column = ck->vector > 1 ? "c0" : "c";
     emit_line(&ck->e, "MAYBE_UNUSED const int64_t r = quotient(at, %s);", end);
-    emit_line(&ck->e, "MAYBE_UNUSED const int32_t %s = (int32_t)(at - r * %s);", ck->column, end);
+    emit_line(&ck->e, "MAYBE_UNUSED const int32_t %s = (int32_t)(at - r * %s)%s;", ck->column, end, rounded_column(ck));
     cuda_put_left(ck);
     if (!ck->by_rows) return;
     ck->at = arena_printf(ck->w->arena, "r * COLS + %s", ck->column);

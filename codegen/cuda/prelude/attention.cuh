@@ -239,17 +239,21 @@ enum AttentionMask { MASK_NONE, MASK_ADDED, MASK_CHOOSES };
 #define QUERIES_OF(rule) (Shape::QUERIES ? Shape::QUERIES : (rule).query_count)
 #define KEYS_OF(rule) (Shape::KEYS ? Shape::KEYS : (rule).key_count)
 
-/* What is done to the scores of one head of queries; where they are known, fields are constants. */
-template <class Shape, AttentionMask MASK, bool DROPS, bool KEEPS = Shape::KEYS != 0> struct ScoreRule {
-    /* The gradient has bits of dropout, or draws them again: always if the number of keys is an argument. */
-    static constexpr bool HAS_BITS = DROPS && KEEPS, DRAWS_AGAIN = DROPS && !KEEPS;
+/* What is done to the scores of one head of queries; where they are known, fields are constants.  Numbers that are
+ * drawn count keys as NUMBERS and queries as HEAD_NUMBERS (ir/draw_numbers.h). */
+template <class Shape, AttentionMask MASK, bool DROPS, int64_t NUMBERS = Shape::KEYS,
+          int64_t HEAD_NUMBERS_ = Shape::QUERIES>
+struct ScoreRule {
+    static constexpr int64_t HEAD_NUMBERS = HEAD_NUMBERS_;
+    /* The gradient has bits of dropout, or draws them again: if the number of keys is an argument. */
+    static constexpr bool HAS_BITS = DROPS && Shape::KEYS != 0, DRAWS_AGAIN = DROPS && !HAS_BITS;
     int query_count, key_count; /* where they are arguments */
     float scale;
     const float *added; /* the mask; mask_row and mask_column are its strides in elements */
     const int32_t *chooses;
     int64_t mask_row, mask_column;
     float p, kept;                       /* of dropout; kept: 1 / (1 - p) */
-    int64_t seed, iteration, micro, first, row; /* first, row: numbers of the call's, and of the head's first query */
+    int64_t seed, iteration, micro, first, row; /* first: what comes before the call; row: of the head's first query */
     uint32_t key_hash;
     uint32_t *bits; /* of the head: which scores stay; NULL: nothing reads it */
 
@@ -318,7 +322,7 @@ template <class Shape, AttentionMask MASK, bool DROPS, bool KEEPS = Shape::KEYS 
             uint32_t words[2][4];
             UNROLL
             for (int n = 0; n < 2; n++)
-                quarters[n] = (uint64_t)(row + query + (j + n) * queries_on) * (KEYS_OF(*this) / 4) +
+                quarters[n] = (uint64_t)(row + query + (j + n) * queries_on) * (NUMBERS / 4) +
                               (key + (j + n) * keys_on) / 4;
             random_words<2>(words, (int64_t)((uint64_t)high << 32 | low), iteration, micro, key_hash, quarters);
             UNROLL
@@ -337,7 +341,7 @@ template <class Shape, AttentionMask MASK, bool DROPS, bool KEEPS = Shape::KEYS 
         for (int j = 0; j < BLOCKS; j++) {
             UNROLL
             for (int i = 0; i < 4; i++)
-                drawn |= drawn_of((row + query) * KEYS_OF(*this) + key + j * 8 + i) << (4 * j + i);
+                drawn |= drawn_of((row + query) * NUMBERS + key + j * 8 + i) << (4 * j + i);
         }
         return drawn;
     }
@@ -347,7 +351,7 @@ template <class Shape, AttentionMask MASK, bool DROPS, bool KEEPS = Shape::KEYS 
         if constexpr (DROPS) {
             const int query = own + threadIdx.x % 32 / 4 + threadIdx.x % 2 * 8, key = other + threadIdx.x % 4 / 2 * 4;
             const uint32_t drawn =
-                Shape::KEY_UNIT % 4 == 0 ? draw_fours<BLOCKS>(query, key, 0, 8) : draw_each<BLOCKS>(query, key);
+                NUMBERS % 4 == 0 ? draw_fours<BLOCKS>(query, key, 0, 8) : draw_each<BLOCKS>(query, key);
             kept_scores.exchange(drawn);
             word = BLOCKS == 8 || other % 64 == 0 ? drawn : word | drawn << other % 64 / 2;
             if (bits && query < QUERIES_OF(*this)) bits[place(query, other)] = word;
@@ -355,7 +359,7 @@ template <class Shape, AttentionMask MASK, bool DROPS, bool KEEPS = Shape::KEYS 
     }
     /* Where rows are keys: for 16 keys from |own| and |BLOCKS| times eight queries from |other| on; bit 4 j + i is of
      * score i of block j.  Lanes of four neighbouring keys draw for one query and four keys each. */
-    template <int BLOCKS> INLINE uint32_t draw_fours_by_keys(int own, int other) const {
+    template <int BLOCKS> INLINE uint32_t draw_by_keys(int own, int other) const {
         const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
         const uint32_t drawn = draw_fours<BLOCKS>(other + q * 2 + g % 2, own + g / 4 * 4 + g / 2 % 2 * 8, 8, 0);
         uint32_t mine = 0;
@@ -363,23 +367,6 @@ template <class Shape, AttentionMask MASK, bool DROPS, bool KEEPS = Shape::KEYS 
         for (int i = 0; i < 4; i++)
             mine |= (__shfl_sync(0xFFFFFFFFu, drawn, (g / 4 * 4 + i) * 4 + q) >> g % 4 & 0x11111111u) << i;
         return mine;
-    }
-    template <int BLOCKS> INLINE uint32_t draw_each_by_keys(int own, int other) const {
-        const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
-        uint32_t mine = 0;
-        NO_UNROLL
-        for (int j = 0; j < BLOCKS; j++) {
-            UNROLL
-            for (int i = 0; i < 4; i++) {
-                const int query = other + j * 8 + q * 2 + i % 2, key = own + g + i / 2 * 8;
-                mine |= drawn_of((row + query) * KEYS_OF(*this) + key) << (4 * j + i);
-            }
-        }
-        return mine;
-    }
-    template <int BLOCKS> INLINE uint32_t draw_by_keys(int own, int other) const {
-        return Shape::KEY_UNIT % 4 == 0 ? draw_fours_by_keys<BLOCKS>(own, other)
-                                        : draw_each_by_keys<BLOCKS>(own, other);
     }
     /* The same as they were drawn. */
     template <int BLOCKS> INLINE void recall(KeptScores &kept_scores, int own, int other) const {

@@ -225,7 +225,7 @@ struct AttentionWalk {
             if (++tile < end) continue;
             tile = begin;
             head++;
-            by.row = rule.row + head * (int64_t)QUERIES_OF(rule);
+            by.row = rule.row + head * Rule::HEAD_NUMBERS;
             by.added = rule.added + head * rows.mask_head;
             by.chooses = rule.chooses + head * rows.mask_head;
         }

@@ -312,7 +312,7 @@ TEST_F(Length, BitsOfATransformerAreThoseOfAFixedLength) {
         for (int unit : {1, 8}) SameAsFixed(body, unit, SomeOf<int64_t>({64, 8, 200}), Samples(), true);
 }
 
-// Neither keeps the bits: the gradient draws again.
+// A number of keys keeps the bits; for T keys the gradient draws again.
 TEST_F(Length, BitsOfDropoutAreThoseOfAFixedLength) {
     SameAsFixed(With(attention, "true)", "true, p = 0.25, key = \"a\")"), 8, {16}, 3, true);
 }

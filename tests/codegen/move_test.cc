@@ -347,7 +347,7 @@ const char kDrawnByColumn[] = R"(  input %a : f32[12, N]
 
 // |body| with T, and with the number of this call.
 void CheckLengths(const std::function<void(const std::string &)> &check, const std::string &body) {
-    for (int64_t length : {1, 5, 8, 40}) {
+    for (int64_t length : {5, 8}) {
         SCOPED_TRACE(length);
         std::string open = body, fixed = body;
         for (size_t at; (at = open.find("COLS")) != std::string::npos;) open.replace(at, 4, "T");

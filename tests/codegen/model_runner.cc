@@ -207,7 +207,7 @@ void ProgramRun::RunKernel(const amp_model_kernel &k) {
             alignas(64) float acc[32 * 32];
             amp_kernel_args args = {};
             args.buffer = operands.data();
-            args.n = n_;
+            args.n = n_, args.t = run_length;
             args.row0 = r;
             args.rows = std::min(row_step, rows - r);
             args.col0 = c;
@@ -235,7 +235,7 @@ void ProgramRun::RunAttention(const amp_model_kernel &k, const std::vector<void 
     const int64_t size = static_cast<int64_t>(StorageSize(x.storage));
     Step step = {k.run[isa_], {}};
     step.args.buffer = operands.data();
-    step.args.n = n_;
+    step.args.n = n_, step.args.t = run_length;
     amp_attention a = {};
     a.kernels = amp_product_select(static_cast<amp_dtype>(x.storage), isas[isa_], nullptr);
     a.ctx = &step;

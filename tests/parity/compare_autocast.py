@@ -181,7 +181,7 @@ def _promoted(dtypes):
 
 def oracle_graph(values, rows, inputs):
     """rows: the oracle's lines; inputs: names of the model's inputs in the order of the module's arguments."""
-    known, steps = {}, []
+    known, steps, numbers = {}, [], set()
 
     def value(name):
         return known.get(name) or _source_name(name, inputs)
@@ -201,12 +201,14 @@ def oracle_graph(values, rows, inputs):
             ends = {"loss": value(row["loss_id"]), **{name: value(entry[0]) for name, entry in row["grads"].items()}}
             return _graph(steps, ends)
         if _writes_a_buffer(row) or row["op"] in ATEN["no_tensor_op"]:
+            numbers |= set(row["out_ids"]) if row["op"] == "aten.scalar_tensor.default" else set()
             continue
         if _float_mask(row):
             known[row["out_ids"][0]] = value(row["in_ids"][0])
             continue
         for entry, outs in _entries(row):
-            operands = [operand(row, at, entry) for at in entry["operands"] if at < len(row["in_ids"])]
+            operands = [operand(row, at, entry) for at in entry["operands"]
+                        if at < len(row["in_ids"]) and row["in_ids"][at] not in numbers]
             name, how = values.name(entry["op"], _kind(row["out"][min(outs)]), operands)
             for out, result in outs.items():
                 known[row["out_ids"][out]] = _result_name(name, result)

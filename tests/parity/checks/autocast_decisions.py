@@ -1,6 +1,7 @@
 """autocast_decisions.py: the training step before simplify against PyTorch's own autocast layer, run live on the model's twin:
 every decision and cast, forward and backward, in FP16 and BF16, on CUDA (its layer over tensors without storage) and on the
-CPU (run); and every op and cast says why. Of the networks in models/networks, LIVE alone, with --long all."""
+CPU (run); and every op and cast says why. Of the networks in models/networks, LIVE alone, and of the models with a size T
+one; with --long all."""
 import functools
 import itertools
 import json
@@ -13,6 +14,7 @@ import tempfile
 import ampc_tools as tools
 import compare_autocast
 import harness
+import length_models
 import networks
 import twins
 
@@ -32,12 +34,16 @@ EXAMPLES = {name: (os.path.join(tools.ROOT, "examples", example.model), f"{file}
 # name of a network: the same
 NETWORKS = {name: (os.path.join(tools.MODELS, "networks", f"{name}.amp"), f"{networks.__file__}:{twin}", {})
             for name, twin in networks.NETWORKS.items()}
+# the same of a model with a size T, which has at any length what its twin has at one
+LENGTHS = {f"{name} of any length": (length_models.path_of(name), f"{length_models.__file__}:of_{name}", {})
+           for name in length_models.MODELS}
 LIVE = ("densenet", "style_transfer", "siamese", "distillation", "activations", "linear_attention")
-ALWAYS = (*MODELS, *EXAMPLES, *LIVE)
+ALWAYS = (*MODELS, *EXAMPLES, *LIVE, "texts of any length")
 COMMITTED = {"mlp": SMALL, "cnn": SMALL_CNN}
 LOW = {"torch-fp16": "f16", "torch-bf16": "bf16"}
 CPU_LOW = {"torch-cpu-fp16": "f16", "torch-cpu-bf16": "bf16"}
-NOT_ON_THE_CPU = {"llama": "PyTorch's rms_norm on the CPU is a row of ops, which no one op of ours can be compared with"}
+RMS_NORM = "PyTorch's rms_norm on the CPU is a row of ops, which no one op of ours can be compared with"
+NOT_ON_THE_CPU = {"llama": RMS_NORM, "llama of any length": RMS_NORM}
 # CUDA's ops whose table says otherwise than calling them: bf16 is cast first, and the norms differ by overloads.
 BY_CALLING = {"aten::softmax.int": ["fp32"], "aten::log_softmax.int": ["fp32"],
               "aten::norm.Scalar": ["fp32_set_opt_dtype"], "aten::norm.ScalarOpt_dim": ["fp32_set_opt_dtype"]}
@@ -46,7 +52,7 @@ DEVICES = {"cuda": LOW, "cpu": CPU_LOW}
 
 def sources(model):
     """(model text, builder of its twin, -D)"""
-    return {**EXAMPLES, **NETWORKS}.get(model, (model, f"{TWIN}:{MODELS.get(model)}", {}))
+    return {**EXAMPLES, **NETWORKS, **LENGTHS}.get(model, (model, f"{TWIN}:{MODELS.get(model)}", {}))
 
 
 def oracle_env(device):
@@ -89,7 +95,7 @@ def compare_each(tally, models):
 def check_live(tally, options):
     compare_each(tally, ALWAYS)
     if options.long:
-        compare_each(tally, tuple(name for name in NETWORKS if name not in LIVE))
+        compare_each(tally, tuple(name for name in (*NETWORKS, *LENGTHS) if name not in ALWAYS))
 
 
 def other_lines(live, committed):

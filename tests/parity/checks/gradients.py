@@ -50,10 +50,13 @@ class Errors:
         for name, g in grads.items():
             self.sums[name] = self.sums.get(name, 0.0) + float((g - exact[name]).square().sum())
 
+    def whole(self, other):
+        return (sum(self.sums.values()) / sum(other.sums.values())) ** 0.5
+
     def ratios(self, other):
         """Our root-mean-square error over the other's."""
         ratio = {name: (s / other.sums[name]) ** 0.5 for name, s in self.sums.items()}
-        ratio["whole gradient"] = (sum(self.sums.values()) / sum(other.sums.values())) ** 0.5
+        ratio["whole gradient"] = self.whole(other)
         return ratio
 
 

@@ -69,8 +69,8 @@ def torch_timer(run, length, seconds):
     return timer
 
 
-def compile_all(work, lengths, most):
-    options = ("--target", "cpu", "--isa", "native", "-D", f"MOST={most}")
+def compile_all(work, lengths, most, unit):
+    options = ("--target", "cpu", "--isa", "native", "-D", f"MOST={most}", "-D", f"UNIT={unit}")
     any_length = tools.compile_model(MODEL, os.path.join(work, "any.so"), *options)
     each = [f"{t}={tools.compile_model(MODEL, os.path.join(work, f'{t}.so'), *options, '-D', f'T={t}')}"
             for t in lengths]
@@ -117,6 +117,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.05, help="of processor time in each turn")
     parser.add_argument("--lengths", type=lambda text: [*map(int, text.split(","))], default=[16, 64, 128, 200])
     parser.add_argument("--most", type=int, default=200, help="the model's largest T, and the session's")
+    parser.add_argument("--unit", type=int, default=8, help="of the model's T")
     parser.add_argument("--compile", action="store_true", help="PyTorch compiled, too")
     parser.add_argument("--json")
     options = parser.parse_args()
@@ -127,7 +128,8 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         weights = tools.write_weights(os.path.join(work, "weights.safetensors"), module)
         exported = export(module, options.most, os.path.join(work, "texts.onnx"))
-        ours = Ours(weights, exported, LIBRARY, options.most, *compile_all(work, checked, options.most))
+        ours = Ours(weights, exported, LIBRARY, options.most,
+                    *compile_all(work, checked, options.most, options.unit))
         differences = [(t, *ours.ask("difference", t)) for t in checked]
         report(measure(ours, module, options), options)
         *held, taken = map(int, ours.ask("memory"))

@@ -1,5 +1,7 @@
 /* step_server.c: our side of bench/run: step_server MODEL.so BATCH THREADS [PAUSE]
  *
+ * BATCH is N, or NxT of a model with a length, whose session takes no more than that T.
+ *
  * Prints "ready", then answers each line K with the milliseconds of K training steps; with PAUSE of K requests for
  * inference, PAUSE microseconds apart, and then the processor time of all together.  BENCH_CLOCK=processor in the
  * environment: milliseconds of processor time, of all threads.
@@ -26,7 +28,7 @@ enum { MOST = 16 }; /* inputs, and results */
 
 typedef struct Server {
     amp_session *session;
-    int64_t batch;
+    amp_sizes sizes;
     const void *inputs[MOST];
     void *outputs[MOST];
     clockid_t clock;
@@ -34,11 +36,11 @@ typedef struct Server {
 } Server;
 
 /* Floats in [0, 1), indices below what they choose from, other integers in [0, 10). */
-static void *make_input(const amp_model *model, int index, int64_t batch) {
+static void *make_input(const amp_model *model, int index, amp_sizes sizes) {
     amp_error err;
     amp_tensor_info info;
     int64_t below;
-    if (amp_model_input_at(model, index, (amp_sizes){.n = batch}, &info, &err)) return NULL;
+    if (amp_model_input_at(model, index, sizes, &info, &err)) return NULL;
     if (amp_model_get_index_range(model, index, &below, NULL, &err)) return NULL;
     if (!below) below = 10;
     int64_t count = 1;
@@ -63,10 +65,10 @@ static int fail(const amp_error *err) {
     return 1;
 }
 
-static void *make_output(const amp_model *model, int index, int64_t batch) {
+static void *make_output(const amp_model *model, int index, amp_sizes sizes) {
     amp_error err;
     amp_tensor_info info;
-    if (amp_model_result_at(model, index, (amp_sizes){.n = batch}, &info, &err)) return NULL;
+    if (amp_model_result_at(model, index, sizes, &info, &err)) return NULL;
     size_t count = 1;
     for (int i = 0; i < info.rank; i++) count *= (size_t)info.dims[i];
     return malloc(count * 4);
@@ -77,8 +79,8 @@ static double one_call(Server *s, amp_error *err) {
     amp_step_report report;
     if (s->pause > 0) usleep((useconds_t)s->pause);
     double start = ms(s->clock);
-    amp_status status = s->pause < 0 ? amp_step(s->session, s->inputs, (amp_sizes){.n = s->batch}, &report, err)
-                                     : amp_infer(s->session, s->inputs, (amp_sizes){.n = s->batch}, s->outputs, err);
+    amp_status status = s->pause < 0 ? amp_step(s->session, s->inputs, s->sizes, &report, err)
+                                     : amp_infer(s->session, s->inputs, s->sizes, s->outputs, err);
     return status ? -1 : ms(s->clock) - start;
 }
 
@@ -116,9 +118,12 @@ int main(int argc, char **argv) {
     amp_model *model;
     amp_params *params;
     if (argc != 4 && argc != 5) return fprintf(stderr, "usage: step_server MODEL.so BATCH THREADS [PAUSE]\n"), 2;
-    Server s = {.batch = atoll(argv[2]), .clock = step_clock(), .pause = argc == 5 ? atoi(argv[4]) : -1};
+    char *after;
+    Server s = {
+        .sizes.n = strtoll(argv[2], &after, 10), .clock = step_clock(), .pause = argc == 5 ? atoi(argv[4]) : -1};
+    if (*after == 'x') s.sizes.t = atoll(after + 1);
     amp_session_options options = {.struct_size = sizeof options,
-                                   .capacity.n = s.batch,
+                                   .capacity = s.sizes,
                                    .threads = atoi(argv[3]),
                                    .program = s.pause >= 0 ? "infer" : NULL};
     if (join_ranks(&comm, &err)) return fail(&err);
@@ -127,8 +132,8 @@ int main(int argc, char **argv) {
         amp_session_create(model, params, &options, &s.session, &err))
         return fail(&err);
     for (int i = 0; i < MOST; i++) {
-        s.inputs[i] = make_input(model, i, s.batch);
-        s.outputs[i] = make_output(model, i, s.batch);
+        s.inputs[i] = make_input(model, i, s.sizes);
+        s.outputs[i] = make_output(model, i, s.sizes);
     }
     printf("ready\n");
     fflush(stdout);

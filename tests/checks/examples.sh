@@ -193,7 +193,7 @@ says 'embed_cpp: ' "$work/none/sectors.so"
 line=$(command_of gpt cc)
 run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"
 python3 -c 'print("the quick brown fox jumps over the lazy dog. " * 200, end="")' >"$work/fox.txt"
-run 0 "$bin/tools/ampc" examples/gpt/bytes.amp -D T=16 -D C=32 -D L=1 -D H=2 -D STEPS=200 --isa portable -o "$work/bytes.so"
+run 0 "$bin/tools/ampc" examples/gpt/bytes.amp -D LONGEST=16 -D C=32 -D L=1 -D H=2 -D STEPS=200 --isa portable -o "$work/bytes.so"
 run 0 "$bin/tools/amprun" train "$work/bytes.so" --data "tokens:$work/fox.txt" --batch 32 --steps 200 --quiet --save "$work/bytes.safetensors"
 for program in $(built gpt sample); do
     run 0 bash -c 'printf "the quick" | "$1" "$2/bytes.so" "$2/bytes.safetensors" 60 0.1' - "$program" "$work"
@@ -206,7 +206,7 @@ says 'usage: sample MODEL.so'
 run 0 "$bin/tools/ampc" examples/gpt/gpt2.amp -D V=50 -D T=8 -D LONGEST=9 -D C=16 -D L=2 -D H=2 "${quick[@]}" -o "$work/gpt2.so"
 
 # llama
-run 0 "$bin/tools/ampc" examples/llama/llama.amp -D V=50 -D T=8 -D C=16 -D L=2 -D HIDDEN=40 -D TIED=true "${quick[@]}" -o "$work/llama.so"
+run 0 "$bin/tools/ampc" examples/llama/llama.amp -D V=50 -D C=16 -D L=2 -D HIDDEN=40 -D TIED=true "${quick[@]}" -o "$work/llama.so"
 
 # bert
 run 0 "$bin/tools/ampc" examples/bert/bert.amp -D V=50 -D LONGEST=20 -D T=8 -D C=16 -D L=2 -D H=2 "${quick[@]}" -o "$work/bert.so"

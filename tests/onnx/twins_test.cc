@@ -210,7 +210,7 @@ class TwinsTest : public DecideTest {
             const Shape *s = ir_shape(f, Val{name.first});
             OnnxSize *dims = arena_array(&arena_, OnnxSize, s->rank + 1);
             for (int i = 0; i < s->rank; i++) {
-                dims[i] = onnx_size(s->d[i].mul);
+                dims[i] = onnx_size(s->d[i].mul * (s->d[i].t ? ASSUMED_T : 1)); // as decisions count T
                 if (s->d[i].n)
                     dims[i] = onnx_size_mul(&solution_.sizes, dims[i], onnx_size_named(&solution_.sizes, "N"));
             }

@@ -1,11 +1,12 @@
 """The kernels of a training step that only move what others have made, or round it besides, and the bytes of each.
 
-    copies.py MODEL.ir N        MODEL.ir: ampc --target cuda --emit ir; N: samples of a batch
+    copies.py MODEL.ir N        MODEL.ir: ampc --target cuda --emit ir; N: samples of a batch; T is the largest
 
 What reads inputs and states alone is left out: it brings what a caller gives into the form that kernels read. So is
 what has nothing to do, for its result has the memory of its operand. The last line is the sum.
 """
 
+import math
 import re
 import sys
 
@@ -14,16 +15,15 @@ IN_PLACE = {"reshape", "slice", "concat"}
 MOVES = IN_PLACE | {"cast", "permute", "pad", "expand", "gather", "const", "iota", "extent", "reduce_or", "is_finite"}
 
 
-def count(dims, n):
-    """Of `N, 4 * N, 7` at n."""
-    total = 1
-    for factor in re.split("[,*]", dims) if dims else []:
-        total *= n if factor.strip() == "N" else int(factor)
-    return total
+def count(dims, sizes):
+    """Of `N, 4 * T, 7` at these sizes."""
+    return math.prod(sizes.get(f) or int(f) for f in re.findall(r"\w+", dims or ""))
 
 
 def read_step(path):
-    text = open(path).read().split("\nfunc train_step {")[1].split("\n}")[0]
+    text = open(path).read()
+    longest = re.search(r"^  length (\d+)", text, re.M)
+    text = text.split("\nfunc train_step {")[1].split("\n}")[0]
     dims, buffers = {}, {}
     for names, types in re.findall(r"^ +(?:input|state)? *(%.*?) +[:=] (.*)$", text, re.M):
         types = types.rsplit(" : ", 1)[-1]
@@ -33,14 +33,14 @@ def read_step(path):
     for name, kind, value, storage, more in line.findall(text):
         place = re.search(r" in (b\d+)", more)
         buffers[name] = (kind, value, storage, place[1] if place else name)
-    return text, dims, buffers
+    return text, dims, buffers, int(longest[1]) if longest else 0
 
 
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    n, total = int(sys.argv[2]), 0
-    text, dims, buffers = read_step(sys.argv[1])
+    text, dims, buffers, longest = read_step(sys.argv[1])
+    sizes, total = {"N": int(sys.argv[2]), "T": longest}, 0
     for name, title, lists, body in re.findall(r'^  kernel (\S+) \S+ "(.*?)"(.*?)\{\n(.*?)\n  \}', text, re.S | re.M):
         ops = set(re.findall(r"^ +(?:%.*? += )?([a-z_0-9]+)\(", body, re.M))
         reads, writes = ((re.findall(r"\bb\d+", x) for x in (lists.split(" writes ") + [""])[:2]))
@@ -49,7 +49,7 @@ def main():
         made = [b for b in reads if buffers[b][0] not in ("input", "state")]
         if not ops <= MOVES or not made or not writes or (ops <= IN_PLACE and len(places) == 1):
             continue
-        size = sum(count(dims[buffers[b][1]], n) * BYTES[buffers[b][2]] for b in set(reads + writes))
+        size = sum(count(dims[buffers[b][1]], sizes) * BYTES[buffers[b][2]] for b in set(reads + writes))
         total += size
         print(f"{name} {title}: {size}")
     print(f"total {total}")

@@ -136,7 +136,8 @@ void onnx_decide_by_bytes(OnnxDeciding *d) {
         onnx_give_type(d, n, b->is_f32 ? ONNX_FLOAT : d->low);
         if (b->is_forced) onnx_follow(d, n, onnx_types_of(d, n, POLICY_WIDEST).forced_by);
         if (!b->is_forced && onnx_has_dims(d, onnx_result_of(d, n, 0)))
-            explain_all(d, n, least_bytes_because(d->arena, b, onnx_to_dtype((int32_t)d->low), d->options->batch_hint));
+            explain_all(d, n,
+                        least_bytes_because(d->arena, b, onnx_to_dtype((int32_t)d->low), d->options->batch_hint, 0));
     }
 }
 

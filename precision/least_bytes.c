@@ -224,10 +224,11 @@ LeastBytes *least_bytes(Arena *a, const BytesGraph *g) {
     return found;
 }
 
-const char *least_bytes_because(Arena *a, const LeastBytes *b, Dtype low, int64_t n) {
+const char *least_bytes_because(Arena *a, const LeastBytes *b, Dtype low, int64_t n, int64_t t) {
+    const char *at = t ? arena_printf(a, "N = %lld, T = %lld", (long long)n, (long long)t)
+                       : arena_printf(a, "N = %lld", (long long)n);
     const char *other = amp_dtype_name(b->is_f32 ? low : AMP_DT_F32);
-    if (b->other_bytes > 0.0)
-        return arena_printf(a, "%s would move %.0f bytes more at N = %lld", other, b->other_bytes, (long long)n);
+    if (b->other_bytes > 0.0) return arena_printf(a, "%s would move %.0f bytes more at %s", other, b->other_bytes, at);
     if (b->other_casts > 0)
         return arena_printf(a, "%s would move as many bytes, and need %lld more cast%s", other,
                             (long long)b->other_casts, b->other_casts == 1 ? "" : "s");

@@ -64,8 +64,8 @@ typedef struct LeastBytes { /* of an op that the algorithm decides */
 /* By op, in |a|. */
 LeastBytes *least_bytes(Arena *a, const BytesGraph *g);
 
-/* What the other type would cost, in the words of a reason.  |n|: the batch for which bytes were counted. */
-const char *least_bytes_because(Arena *a, const LeastBytes *b, Dtype low, int64_t n);
+/* What the other type would cost, in the words of a reason.  |n|, |t|: for which bytes were counted; t 0: there is none. */
+const char *least_bytes_because(Arena *a, const LeastBytes *b, Dtype low, int64_t n, int64_t t);
 
 /* ---- any_size.c: which ops `min_cut` leaves in f32 because what they read may be of any size --------------------- */
 

@@ -23,6 +23,13 @@ static void decide_by_class(Casting *x, Op *o, void *user) {
     casting_apply(x, o, &choice, &types);
 }
 
+/* The T for which bytes of |s| were counted; 0: |s| has none. */
+static int64_t length_hint_of(const Shape *s) {
+    for (int i = 0; i < s->rank; i++)
+        if (s->d[i].t || s->d[i].sized) return ASSUMED_T;
+    return 0;
+}
+
 /* `min_cut` chooses for the ops of some classes; the class alone for the others. */
 static void decide_by_bytes(Casting *x, Op *o, void *user) {
     const LeastBytes *b = &((const LeastBytes *)user)[o->id.id];
@@ -34,7 +41,8 @@ static void decide_by_bytes(Casting *x, Op *o, void *user) {
     const Dtype t = b->is_f32 ? AMP_DT_F32 : x->policy->low;
     const OpTypes types = {t, t, t, b->is_forced ? casting_types(x, o, POLICY_WIDEST).forced_by : -1};
     if (!b->is_forced && !choice.why.because && ir_shape(x->f, o->out[0])->rank)
-        choice.why.because = least_bytes_because(x->m->arena, b, x->policy->low, x->m->batch_hint);
+        choice.why.because = least_bytes_because(x->m->arena, b, x->policy->low, x->m->batch_hint,
+                                                 length_hint_of(ir_shape(x->f, o->out[0])));
     casting_apply(x, o, &choice, &types);
 }
 

@@ -508,6 +508,12 @@ model m(ids: i32[N]) -> y {
     const std::string alone = Compare(all, some); // one op is no pattern
     ExpectAll(alone, {"\nh.1.fc.linear                       f16 -> f32", "(input h.1.fc.linear)"});
     EXPECT_EQ(alone.find(" ops  "), std::string::npos) << alone;
+
+    std::string sized = text; // bytes are counted for a T that no number decides
+    sized.replace(sized.find("i32[N]"), 6, "i32[N, T]").insert(6, "size T = 64\n");
+    before = Options("m.amp", sized), after = before;
+    before.policy = "torch-fp16", after.policy = "min-cast";
+    ExpectAll(Compare(before, after), {"f32 would move 393216 bytes more at N = 32, T = 128\"\n"});
 }
 
 // An option that IR, which has been through autocast, cannot follow is refused, and so compared with nothing.

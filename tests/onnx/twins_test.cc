@@ -262,7 +262,10 @@ class TwinsTest : public DecideTest {
             const std::string why = Told(&twin.reason, &arena_);
             if (twin.fate == ONNX_AS_IS || why.find("a weight, and all") != std::string::npos) continue;
             const std::string here = twin.fate == ONNX_LOWER ? low : "f32";
-            EXPECT_EQ(here + " " + why, amp_dtype_name(decision.out) + (" " + Told(decision.reason, &arena_)))
+            std::string told = Told(decision.reason, &arena_);
+            const size_t length = told.find(", T = 128"); // the twin has a symbol of any name there
+            if (length != std::string::npos) told.erase(length, strlen(", T = 128"));
+            EXPECT_EQ(here + " " + why, amp_dtype_name(decision.out) + (" " + told))
                 << path << ", " << policy << ": " << decision.path << " (" << decision.op << ")";
             compared++;
         }

@@ -64,7 +64,7 @@ typedef struct LeastBytes { /* of an op that the algorithm decides */
 /* By op, in |a|. */
 LeastBytes *least_bytes(Arena *a, const BytesGraph *g);
 
-/* What the other type would cost, in the words of a reason.  |n|, |t|: for which bytes were counted; t 0: there is none. */
+/* What the other type would cost, in the words of a reason.  |n|, |t|: for which bytes were counted; |t| 0: none. */
 const char *least_bytes_because(Arena *a, const LeastBytes *b, Dtype low, int64_t n, int64_t t);
 
 /* ---- any_size.c: which ops `min_cut` leaves in f32 because what they read may be of any size --------------------- */

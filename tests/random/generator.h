@@ -46,6 +46,17 @@ struct Generator {
     Random r;
     Program p;
 
+    // What a program is besides its statements.
+    void Start(uint64_t state) {
+        static const std::vector<std::string> precisions = {"fp32", "fp32", "fp32",           "fp32",
+                                                            "bf16", "fp16", "\"torch-bf16\"", "\"torch-fp16\""};
+        r.state = state;
+        p.precision = r.Pick(precisions);
+        p.classes = 1 + r.Below(9);
+        p.cross_entropy = r.Chance(70);
+        p.n = 2 + r.Below(5);
+    }
+
     const Dims &dims(int v) { return p.statements[v].dims; }
     int rank(int v) { return static_cast<int>(dims(v).size()); }
 

@@ -221,13 +221,7 @@ struct LengthGenerator : Generator {
 
 Program GenerateWithLength(uint64_t seed) {
     LengthGenerator g;
-    g.r.state = seed * 0x9FB21C651E98DF25ull + 3;
-    static const std::vector<std::string> precisions = {"fp32", "fp32", "fp32",           "fp32",
-                                                        "bf16", "fp16", "\"torch-bf16\"", "\"torch-fp16\""};
-    g.p.precision = g.r.Pick(precisions);
-    g.p.classes = 1 + g.r.Below(9);
-    g.p.cross_entropy = g.r.Chance(70);
-    g.p.n = 2 + g.r.Below(5);
+    g.Start(seed * 0x9FB21C651E98DF25ull + 3);
     g.LengthInputs();
     g.Add("prelu(@0)", {g.Last()}, g.dims(g.Last())); // a parameter: what follows has gradients
     using L = LengthGenerator;

@@ -171,13 +171,8 @@ std::string Program::Text(uint64_t checkpoints) const {
 }
 
 Program Generate(uint64_t seed) {
-    Generator g{{seed * 0x2545F4914F6CDD1Dull + 1}, {}};
-    static const std::vector<std::string> precisions = {"fp32", "fp32", "fp32",           "fp32",
-                                                        "bf16", "fp16", "\"torch-bf16\"", "\"torch-fp16\""};
-    g.p.precision = g.r.Pick(precisions);
-    g.p.classes = 1 + g.r.Below(9);
-    g.p.cross_entropy = g.r.Chance(70);
-    g.p.n = 2 + g.r.Below(5);
+    Generator g;
+    g.Start(seed * 0x2545F4914F6CDD1Dull + 1);
     g.Inputs();
     if (g.r.Chance(50)) g.Add("prelu(@0)", {g.Last()}, g.dims(g.Last())); // a parameter: what follows has gradients
     for (int i = 0, count = 2 + g.r.Below(9); i < count; i++) {

@@ -76,8 +76,21 @@ class Compiled {
 
 namespace detail {
 
+/* Keeps what the first callback throws until the call of C has returned. */
+class Guarded {
+  protected:
+    template <class Callback> void guard(Callback callback) noexcept {
+        try {
+            if (!thrown_) callback();
+        } catch (...) {
+            thrown_ = std::current_exception();
+        }
+    }
+    std::exception_ptr thrown_;
+};
+
 /* One call of the compiler: collects what it says, and keeps exceptions of callbacks out of C. */
-class Compilation {
+class Compilation : Guarded {
   public:
     explicit Compilation(const CompileOptions &options) : options_(options), call_(options) {
         for (const auto &[name, value] : options.constants) defines_.push_back({name.c_str(), value.c_str()});
@@ -153,18 +166,10 @@ class Compilation {
     }
 
   private:
-    template <class Callback> void guard(Callback callback) noexcept {
-        try {
-            if (!thrown_) callback();
-        } catch (...) {
-            thrown_ = std::current_exception();
-        }
-    }
     const CompileOptions &options_;
     amp_compile_options call_;
     std::vector<amp_define> defines_;
     std::vector<std::string> errors_, warnings_;
-    std::exception_ptr thrown_;
 };
 
 inline auto explaining(const amp_explain_options &which) {
@@ -225,7 +230,7 @@ struct OnnxOptions : amp_onnx_options {
 namespace detail {
 
 /* The words of C, as long as the call lasts. */
-class OnnxCall {
+class OnnxCall : Guarded {
   public:
     explicit OnnxCall(const OnnxOptions &options) : options_(options), call_(options) {
         for (const std::string &word : options.kept) keep_.push_back(word.c_str());
@@ -261,18 +266,10 @@ class OnnxCall {
     }
 
   private:
-    template <class Callback> void guard(Callback callback) noexcept {
-        try {
-            if (!thrown_) callback();
-        } catch (...) {
-            thrown_ = std::current_exception();
-        }
-    }
     const OnnxOptions &options_;
     amp_onnx_options call_;
     std::vector<const char *> keep_, assume_;
     std::vector<std::string> types_, errors_, warnings_;
-    std::exception_ptr thrown_;
 };
 
 } // namespace detail

@@ -100,7 +100,7 @@ typedef struct task_state {
 
 /* Whether a piece of A may have to be copied: is_read_by_columns and is_read_in_place say which. */
 static bool packs_a(const amp_batch *p) {
-    return p->kernels->operand == AMP_DT_BF16 || (p->a.transposed && p->k > MOST_IN_PLACE);
+    return p->kernels->operand == AMP_DT_BF16 || (p->a.transposed && (p->k > MOST_IN_PLACE || !p->a.pitch));
 }
 
 typedef struct parts { /* bytes from the beginning of the scratch */
@@ -175,9 +175,9 @@ typedef struct piece {
 
 static char *slot_of(const task_state *s, const segment *g) { return s->a + g->slot * s->units * TILE * UNIT; }
 
-/* Columns of A may be read where they are, too. */
+/* Columns of A may be read where they are, too, unless all are one: a tile has no step of 0. */
 static bool is_read_by_columns(const amp_batch *p, const piece *x) {
-    return per_unit(p) == 1 && x->steps <= MOST_IN_PLACE;
+    return per_unit(p) == 1 && x->steps <= MOST_IN_PLACE && p->a.pitch;
 }
 
 static void run_columns(task_state *s, const segment *g, int64_t from, const piece *x) {

@@ -40,8 +40,8 @@ typedef struct amp_batch {
     amp_product_prefetch prefetch[AMP_PRODUCT_PREFETCH_MAX];
 } amp_batch;
 
-/* Bytes of scratch per thread, aligned to 64.  It reads |kernels|, |k| and |a.transposed| alone, and is no less for a
- * larger k. */
+/* Bytes of scratch per thread, aligned to 64.  It reads |kernels|, |k|, and of |a| whether it is |transposed| and has a
+ * |pitch|, and is no less for a larger k. */
 size_t amp_batch_thread_bytes(const amp_batch *batch);
 
 /* Tasks, by shape alone; they may run in any order and at once. */

@@ -17,7 +17,7 @@ struct Case {
     std::vector<int64_t> dims;
     int64_t m, n, k;
     bool in_columns, ta, tb, broadcast;
-    int64_t gap; // unused elements between rows in memory
+    int64_t gap; // unused elements between rows in memory; -1: all rows are one
 };
 
 std::ostream &operator<<(std::ostream &out, const Case &c) {
@@ -26,7 +26,7 @@ std::ostream &operator<<(std::ostream &out, const Case &c) {
                << (c.ta ? " ta" : "") << (c.tb ? " tb" : "") << (c.broadcast ? " broadcast" : "") << " gap " << c.gap;
 }
 
-// One operand: [batch][down][across], rows |gap| apart; NaN where nothing is read.
+// One operand: [batch][down][across], rows |gap| apart or all one; NaN where nothing is read.
 struct Operand {
     std::vector<char> bytes;
     amp_batch_operand at{};
@@ -35,8 +35,10 @@ struct Operand {
     amp_dtype dtype;
 
     Operand(amp_dtype t, const Case &c, int64_t down_, int64_t across_, bool broadcast, unsigned seed)
-        : size(t == AMP_DT_BF16 ? 2 : 4), down(down_), across(across_), pitch(across_ + c.gap), dtype(t) {
-        int64_t count = down * pitch;
+        : size(t == AMP_DT_BF16 ? 2 : 4), down(down_), across(across_), pitch(c.gap < 0 ? 0 : across_ + c.gap),
+          dtype(t) {
+        const int64_t apart = pitch ? pitch : across;
+        int64_t count = pitch ? down * pitch : across;
         stride.resize(c.dims.size());
         for (size_t i = c.dims.size(); i-- > 0;) {
             stride[i] = broadcast && i == 0 ? 0 : count;
@@ -45,8 +47,8 @@ struct Operand {
         bytes.assign(size_t(count * size), char(0xFF));
         std::mt19937 random(seed);
         std::normal_distribution<float> normal;
-        for (int64_t row = 0; row < count / pitch; row++)
-            for (int64_t j = 0; j < across; j++) Put(row * pitch + j, normal(random));
+        for (int64_t row = 0; row < count / apart; row++)
+            for (int64_t j = 0; j < across; j++) Put(row * apart + j, normal(random));
         at.data = bytes.data();
         at.pitch = pitch * size;
         for (size_t i = 0; i < stride.size(); i++) at.stride[i] = stride[i] * size;
@@ -166,7 +168,7 @@ TEST_P(BatchTest, IsEveryProductInAnyOrderOfTasks) {
     for (const Size &s : sizes)
         for (int flags = 0; flags < 8; flags++, turn++)
             check(kernels, {s.dims, s.m, s.n, s.k, (flags & 4) != 0, (flags & 1) != 0, (flags & 2) != 0, turn % 3 == 0,
-                            turn % 4});
+                            turn % 5 - 1});
 }
 
 // Long sums come in chunks of k, whose sums wait; several panels and row tiles in one task.

@@ -57,10 +57,12 @@ Group fuse_group_for(const Func *f, const Op *o) {
 
 static bool is_whole(const Func *f, const Group *group, Val v) { return matrix_is(f, v, group->rows, group->cols); }
 
-/* One number per segment and column. */
+/* One number per segment and column.  Of a segment of one row, which a T of 1 makes, only the mark says which it is. */
 static bool is_per_segment(const Func *f, const Group *group, Val v) {
     const Dim rows = group->segment.mul ? dim_quotient(group->rows, group->segment) : dim_const(1);
-    return matrix_is(f, v, rows, group->cols);
+    Dim own, cols;
+    return matrix_is(f, v, rows, group->cols) &&
+           !(dim_equal(rows, group->rows) && shape_matrix(ir_shape(f, v), &own, &cols) && own.sized);
 }
 
 /* A value of the whole space, or one number per row or per column if the kind has those. */

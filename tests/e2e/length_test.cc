@@ -104,6 +104,10 @@ TEST(Length, OfOne) {
     const std::string body = "    h = transpose(reshape(x; shape = [N, T, 3, 8]); a = 1, b = 2)\n"
                              "    logits = linear(flatten(sum(layer_norm(h) as ln; dims = 2)); out = 10) as head\n";
     compare("one", text_of(body, "fp32"), {1}, 13);
+    const std::string down = "    r = prelu(mean(x; dims = 2))\n"
+                             "    h = matmul(r, softmax(matmul(transpose(r), r); dim = -2))\n"
+                             "    logits = linear(reshape(max(h; dims = 1); shape = [N, 1]); out = 10) as head\n";
+    compare("one-down", text_of(down, "bf16"), {1}, 13);
 }
 
 // ---- dropout -------------------------------------------------------------------------------------------------------

@@ -229,6 +229,7 @@ struct Generator {
         }
         case 0: Add("gather(@0, " + index + "; dim = " + at + ")", {v}, one); break;
         case 1:
+            if (dims(v)[d] == kBatch) return; // no slice is along N
             Add("scatter_add(@0, " + index + ", slice(@1; dim = " + at + ", from = 0, to = 1); dim = " + at + ")",
                 {v, LikeShape(v)}, dims(v));
             break;

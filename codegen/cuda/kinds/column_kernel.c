@@ -104,7 +104,7 @@ static int vector_of(const Walk *w) {
 /* Rows that a block goes down at once. */
 static int height_of(const Walk *w, int lanes) {
     const int most = COLUMN_THREADS / lanes;
-    const int64_t segment = dim_is_sized(w->segment) ? dim_assumed(w->segment, 1) : w->segment.mul;
+    const int64_t segment = dim_assumed(w->segment, 1); /* N is in none */
     int height = segment ? power_above((segment + LEAST_ROWS - 1) / LEAST_ROWS, most) : most;
     while (height * lanes < WARP) height *= 2;
     return height;

@@ -223,15 +223,22 @@ TEST(Length, OfASessionMayBeLess) {
     amp_model_release(model);
 }
 
+amp_model *load(const std::string &path, Counter *counter) {
+    amp_allocator allocator = counter->allocator();
+    amp_model_options with = {sizeof with, &allocator};
+    amp_error err = {};
+    amp_model *model = nullptr;
+    EXPECT_EQ(amp_model_load(path.c_str(), &with, &model, &err), AMP_OK) << err.message;
+    return model;
+}
+
 // What a session for some n, T and tokens takes is known before it is made, to the byte, and no call takes more.
 TEST(Length, MemoryOfTwentyMaximaIsWhatIsAllocated) {
     const std::string path = any_length();
     Counter counter;
-    amp_allocator allocator = counter.allocator();
-    amp_model_options with = {sizeof with, &allocator};
     amp_error err = {};
-    amp_model *model = nullptr;
-    ASSERT_EQ(amp_model_load(path.c_str(), &with, &model, &err), AMP_OK) << err.message;
+    amp_model *model = load(path, &counter);
+    ASSERT_NE(model, nullptr);
     const size_t of_model = counter.live;
     uint32_t random = 3;
     for (int i = 0; i < 20; i++) {
@@ -315,13 +322,11 @@ TEST(Length, OfASessionWithFewTokens) {
 TEST(Length, CallsOfAnySizesAllocateNothing) {
     const std::string path = any_length();
     Counter counter;
-    amp_allocator allocator = counter.allocator();
-    amp_model_options with = {sizeof with, &allocator};
     amp_error err = {};
-    amp_model *model = nullptr;
+    amp_model *model = load(path, &counter);
+    ASSERT_NE(model, nullptr);
     amp_params *params = nullptr;
     amp_session *session = nullptr;
-    ASSERT_EQ(amp_model_load(path.c_str(), &with, &model, &err), AMP_OK) << err.message;
     ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
     amp_session_options o = {};
     o.struct_size = sizeof o, o.capacity = {4, 24}, o.threads = 2, o.tokens = 60;
